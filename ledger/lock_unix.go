@@ -1,0 +1,64 @@
+//go:build unix
+
+package ledger
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockName is the file beside the ledger in which writers queue. SQLite's own
+// lock is polled with growing sleeps, which starves the unlucky for seconds
+// when many processes write; this one wakes the next at once.
+const lockName = "write.lock"
+
+// lockWriters waits until this call alone holds the write lock, and returns
+// the function that lets go. Each call opens the file anew, so that callers in
+// one process exclude each other as processes do.
+func (db *DB) lockWriters(ctx context.Context) (unlock func(), err error) {
+	path := filepath.Join(filepath.Dir(db.path), lockName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	unlock = func() { f.Close() }
+	switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err {
+	case nil:
+		return unlock, nil
+	case unix.EWOULDBLOCK:
+	default:
+		f.Close()
+		return nil, &os.PathError{Op: "flock", Path: path, Err: err}
+	}
+
+	got := make(chan error, 1)
+	go func() { got <- flock(f, unix.LOCK_EX) }()
+	timeout := time.NewTimer(db.busy)
+	defer timeout.Stop()
+	select {
+	case err := <-got:
+		if err != nil {
+			f.Close()
+			return nil, &os.PathError{Op: "flock", Path: path, Err: err}
+		}
+		return unlock, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timeout.C:
+		err = &LockedError{Resource: path}
+	}
+	go func() { <-got; f.Close() }() // the wait can't be called off, only given back
+	return nil, err
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package vcs
+
+import (
+	"bytes"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/retcon-dev/retcon/vcs/internal/object"
+)
+
+// What a commit looks like in the store: a tree of
+//
+//	tree    the worktree as `git add -A && git write-tree` would write it
+//	aux     what such a tree cannot say; absent when there is nothing to say
+//	index   the tree of the user's index
+//	meta    HEAD, the operation git is in, index entries no tree can hold
+//
+// aux mirrors the directories of tree. For each directory it has
+//
+//	a       lines about the directory's own entries (see auxLine)
+//	d       the aux trees of its subdirectories
+//	i       ignored files that were captured
+//	n       nested repositories: for each their own tree and aux
+//
+// Nothing in a commit depends on when or by whom it was made, so that the same
+// state is the same commit.
+
+// modes are the permission bits that are not recorded because most paths have
+// them.
+type modes struct {
+	File uint32 `json:"file"`
+	Exec uint32 `json:"exec"`
+	Dir  uint32 `json:"dir"`
+}
+
+func (m modes) of(e *entry) uint32 {
+	if e.flags&flagExec != 0 || e.mode&0o100 != 0 {
+		return m.Exec
+	}
+	return m.File
+}
+
+// builder makes the trees of all directories that changed, deepest first.
+type builder struct {
+	s     *scanner
+	modes modes
+	buf   []byte
+	// check looks for a tree in the store before it is written: on a first
+	// capture most are there, later hardly any is.
+	check bool
+}
+
+// commonModes counts the permission bits and returns the most frequent ones.
+func commonModes(dirs []*dirRec) modes {
+	var file, exec, dir [0o10000]int
+	for _, d := range dirs {
+		if d.gone {
+			continue
+		}
+		dir[d.mode&0o7777]++
+		for i := range d.entries {
+			switch e := &d.entries[i]; {
+			case e.class != classFile:
+			case e.mode&0o100 != 0:
+				exec[e.mode&0o7777]++
+			default:
+				file[e.mode&0o7777]++
+			}
+		}
+	}
+	best := func(counts *[0o10000]int, otherwise uint32) uint32 {
+		at, most := otherwise, 0
+		for m, n := range counts {
+			if n > most {
+				at, most = uint32(m), n
+			}
+		}
+		return at
+	}
+	return modes{File: best(&file, 0o644), Exec: best(&exec, 0o755), Dir: best(&dir, 0o755)}
+}
+
+// build brings tree and aux of every directory up to date.
+func (b *builder) build() error {
+	for i := len(b.s.dirs) - 1; i >= 0; i-- {
+		d := b.s.dirs[i]
+		if d.gone || !d.changed.Load() {
+			continue
+		}
+		d.dropGone()
+		tree, aux, err := b.dir(d)
+		if err != nil {
+			return err
+		}
+		if tree != d.tree || aux != d.aux {
+			d.tree, d.aux = tree, aux
+			d.touched.Store(true)
+			if d.parent >= 0 {
+				b.s.dirs[d.parent].changed.Store(true)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *dirRec) dropGone() {
+	kept := d.entries[:0]
+	for i := range d.entries {
+		if d.entries[i].class != classGone {
+			kept = append(kept, d.entries[i])
+		}
+	}
+	d.entries = kept
+}
+
+func (b *builder) dir(d *dirRec) (tree, aux object.ID, err error) {
+	var in, sub, ign, nested []object.TreeEntry
+	var lines []byte
+	for i := range d.entries {
+		e := &d.entries[i]
+		name := string(d.name(e))
+		switch e.class {
+		case classFile:
+			mode := object.ModeFile
+			if e.flags&flagExec != 0 {
+				mode = object.ModeExec
+			}
+			in = append(in, object.TreeEntry{Mode: mode, Name: name, ID: e.id})
+			if perm := e.mode & 0o7777; perm != b.modes.of(e) {
+				lines = appendLine(lines, "mode", perm, 0, name)
+			}
+			if e.flags&flagTorn != 0 {
+				lines = appendLine(lines, "torn", e.mode&0o7777, e.size, name)
+			}
+		case classLink:
+			in = append(in, object.TreeEntry{Mode: object.ModeSymlink, Name: name, ID: e.id})
+		case classSparse:
+			in = append(in, object.TreeEntry{Mode: e.mode, Name: name, ID: e.id})
+			lines = appendLine(lines, "sparse", 0, 0, name)
+		case classGitlink:
+			in = append(in, object.TreeEntry{Mode: object.ModeGitlink, Name: name, ID: e.id})
+			lines = appendLine(lines, "dir", b.modes.Dir, 0, name)
+		case classIgnoredFile:
+			ign = append(ign, object.TreeEntry{Mode: object.ModeFile, Name: name, ID: e.id})
+			lines = appendLine(lines, "ignored", e.mode&0o7777, e.size, name)
+		case classIgnored:
+			lines = appendLine(lines, "ignored", 0, 0, name)
+		case classSpecial:
+			lines = appendLine(lines, "special", e.mode&(0o7777|unix.S_IFMT), 0, name)
+		case classSkipped:
+			lines = appendLine(lines, "skip-"+e.reason.String(), e.mode&0o7777, e.size, name)
+		case classDir:
+			c := b.s.dirs[e.child]
+			perm := c.mode & 0o7777
+			switch {
+			case c.flags&dirUnreadable != 0:
+				lines = appendLine(lines, "skip-"+Unreadable.String(), perm, 0, name)
+				continue
+			case c.flags&dirNested != 0:
+				if !e.id.IsZero() { // where its HEAD is
+					in = append(in, object.TreeEntry{Mode: object.ModeGitlink, Name: name, ID: e.id})
+				}
+				lines = appendLine(lines, "repo", perm, 0, name)
+				id, err := b.pair(c.tree, c.aux)
+				if err != nil {
+					return tree, aux, err
+				}
+				nested = append(nested, object.TreeEntry{Mode: object.ModeDir, Name: name, ID: id})
+				continue
+			case c.tree.IsZero():
+				if c.flags&dirUnderIgnored == 0 {
+					lines = appendLine(lines, "dir", perm, 0, name)
+				}
+			default:
+				in = append(in, object.TreeEntry{Mode: object.ModeDir, Name: name, ID: c.tree})
+				if perm != b.modes.Dir && c.flags&dirVirtual == 0 {
+					lines = appendLine(lines, "mode", perm, 0, name)
+				}
+			}
+			if !c.aux.IsZero() {
+				sub = append(sub, object.TreeEntry{Mode: object.ModeDir, Name: name, ID: c.aux})
+			}
+		}
+	}
+	if tree, err = b.tree(in); err != nil {
+		return tree, aux, err
+	}
+	var all []object.TreeEntry
+	if len(lines) > 0 {
+		id, err := b.add(object.Blob, lines)
+		if err != nil {
+			return tree, aux, err
+		}
+		all = append(all, object.TreeEntry{Mode: object.ModeFile, Name: "a", ID: id})
+	}
+	for _, part := range []struct {
+		name    string
+		entries []object.TreeEntry
+	}{{"d", sub}, {"i", ign}, {"n", nested}} {
+		id, err := b.tree(part.entries)
+		if err != nil {
+			return tree, aux, err
+		}
+		if !id.IsZero() {
+			all = append(all, object.TreeEntry{Mode: object.ModeDir, Name: part.name, ID: id})
+		}
+	}
+	aux, err = b.tree(all)
+	return tree, aux, err
+}
+
+// pair is the tree that holds a nested repository's tree and aux.
+func (b *builder) pair(tree, aux object.ID) (object.ID, error) {
+	var in []object.TreeEntry
+	if !aux.IsZero() {
+		in = append(in, object.TreeEntry{Mode: object.ModeDir, Name: "aux", ID: aux})
+	}
+	if !tree.IsZero() {
+		in = append(in, object.TreeEntry{Mode: object.ModeDir, Name: "tree", ID: tree})
+	}
+	if in == nil {
+		return b.add(object.Tree, nil)
+	}
+	return b.tree(in)
+}
+
+// tree writes the tree of these entries; none is no tree.
+func (b *builder) tree(in []object.TreeEntry) (object.ID, error) {
+	if len(in) == 0 {
+		return object.ID{}, nil
+	}
+	object.SortEntries(in)
+	b.buf = object.AppendTree(b.buf[:0], in)
+	return b.add(object.Tree, b.buf)
+}
+
+func (b *builder) add(kind object.Kind, data []byte) (object.ID, error) {
+	id := object.Sum(kind, data)
+	if b.check && b.s.store.Has(id) {
+		return id, nil
+	}
+	return id, b.s.writer.AddHashed(id, kind, data)
+}
+
+// appendLine appends "word mode size name\n", the name last and quoted only
+// when it holds a line end or a quote: names are bytes.
+func appendLine(to []byte, word string, mode uint32, size int64, name string) []byte {
+	to = append(to, word...)
+	to = append(to, ' ')
+	to = strconv.AppendUint(to, uint64(mode), 8)
+	to = append(to, ' ')
+	to = strconv.AppendInt(to, size, 10)
+	to = append(to, ' ')
+	if bytes.ContainsAny([]byte(name), "\n\"") {
+		to = strconv.AppendQuote(to, name)
+	} else {
+		to = append(to, name...)
+	}
+	return append(to, '\n')
+}

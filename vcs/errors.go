@@ -1,0 +1,57 @@
+package vcs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/retcon-dev/retcon/vcs/internal/object"
+	"github.com/retcon-dev/retcon/vcs/internal/repo"
+)
+
+// Errors of opening a worktree.
+var (
+	// ErrNotWorkspace: neither a git worktree nor a folder with a store of
+	// ours. Create one with Options.Create.
+	ErrNotWorkspace = errors.New("not a workspace")
+	// ErrBare: a git directory, without files to capture.
+	ErrBare = repo.ErrBare
+)
+
+// Errors of reading what was captured.
+var (
+	// ErrMissing: an object a commit needs is not in the store. Nothing can be
+	// said about the path it belongs to, so nothing is done to it.
+	ErrMissing = object.ErrMissing
+	// ErrDamaged: the store does not hold what was written to it.
+	ErrDamaged = object.ErrCorrupt
+	// ErrNoCommit: the text is not the id of a commit in this store.
+	ErrNoCommit = errors.New("no such commit")
+)
+
+// WideRootError refuses a root whose capture would take in a whole home
+// directory or more. Options.AllowWide overrides it.
+type WideRootError struct{ Root string }
+
+func (e *WideRootError) Error() string {
+	return fmt.Sprintf("%s is a home directory or holds one: too wide to capture", e.Root)
+}
+
+// IgnoreError says that an ignore file could not be read. Nothing is captured,
+// since a guess would take in what the user keeps out.
+type IgnoreError struct {
+	Path string // relative to the worktree's root, or absolute
+	Err  error
+}
+
+func (e *IgnoreError) Error() string { return fmt.Sprintf("ignore rules of %s: %v", e.Path, e.Err) }
+func (e *IgnoreError) Unwrap() error { return e.Err }
+
+// LockedError says that another process is at work on the worktree.
+type LockedError struct{ What string }
+
+func (e *LockedError) Error() string { return e.What + " is locked by another process" }
+
+// OutsideError refuses a path that does not lie below the root.
+type OutsideError struct{ Path, Root string }
+
+func (e *OutsideError) Error() string { return fmt.Sprintf("%s is outside %s", e.Path, e.Root) }

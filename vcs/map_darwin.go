@@ -1,0 +1,3 @@
+package vcs
+
+const mapPopulate = 0

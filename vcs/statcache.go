@@ -1,0 +1,258 @@
+package vcs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"github.com/retcon-dev/retcon/vcs/internal/object"
+)
+
+// The stat cache: what a worktree was like when it was last captured, one file
+// per worktree. It is a cache in the strict sense, in the machine's own byte
+// order: lost, stale or damaged, it costs a scan and never a wrong capture.
+//
+//	header | facts (JSON) | one record per directory | per directory: entries, names
+//
+// Entries are mapped, not parsed. A capture that changed nothing writes nothing.
+
+const statCacheVersion = 1
+
+var statCacheMagic = [8]byte{'r', 'e', 't', 'c', 'o', 'n', 's', statCacheVersion}
+
+type statCacheHeader struct {
+	magic     [8]byte
+	order     uint32 // 0x01020304 in the writer's byte order
+	entrySize uint32
+	dirs      uint32
+	facts     uint32 // bytes of JSON
+	size      uint64 // of the whole file
+	crc       uint32 // Castagnoli, of all after the header
+	_         uint32
+}
+
+// diskDir is a dirRec as it lies in the file.
+type diskDir struct {
+	mode, flags  uint32
+	mtime, ctime int64
+	ino, dev     uint64
+	tree, aux    object.ID
+	parent       int32
+	entries      uint32
+	names        uint32
+	_            uint32
+}
+
+// facts are what a capture must find unchanged to trust the cache, and what it
+// passes on to the next.
+type facts struct {
+	Root       [2]uint64 `json:"root"`       // device and inode of the worktree's root
+	Store      string    `json:"store"`      // identity of the object store
+	Rules      string    `json:"rules"`      // digest of the options and the ignore rules outside the worktree
+	Generation uint64    `json:"generation"` // of the store, which Collect moves
+	Packs      string    `json:"packs"`      // names of its packs, shortened; one of them gone: objects must be looked for
+	PackTime   int64     `json:"pack_time"`  // of their folder
+	Modes      modes     `json:"modes"`      // what is not worth recording
+	Scan       int64     `json:"scan"`       // start of the scan, clock of files
+	Commit     Commit    `json:"commit"`     // what the capture returned; gc keeps it
+	Capture    *Capture  `json:"capture"`    // the whole answer
+	Git        gitFacts  `json:"git"`
+}
+
+// statCache is a cache file in memory.
+type statCache struct {
+	facts    facts
+	dirs     []*dirRec // the root first, parents before children
+	raw      []byte
+	unmap    func() error
+	doubtful bool // objects it relied on may be gone
+}
+
+func (c *statCache) close() {
+	if c.unmap != nil {
+		_ = c.unmap() // the mapping is private: nothing can be lost
+		c.unmap = nil
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// loadStatCache returns nil without an error when there is no usable cache.
+func loadStatCache(path string) (*statCache, error) {
+	raw, unmap, err := mapFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, ok := parseStatCache(raw)
+	if !ok {
+		_ = unmap()
+		return nil, nil
+	}
+	c.raw, c.unmap = raw, unmap
+	return c, nil
+}
+
+// parseStatCache checks raw before it believes a length in it.
+func parseStatCache(raw []byte) (*statCache, bool) {
+	const head = int(unsafe.Sizeof(statCacheHeader{}))
+	if len(raw) < head {
+		return nil, false
+	}
+	h := *(*statCacheHeader)(unsafe.Pointer(unsafe.SliceData(raw)))
+	if h.magic != statCacheMagic || h.order != 0x01020304 || h.size != uint64(len(raw)) ||
+		h.entrySize != uint32(unsafe.Sizeof(entry{})) || h.crc != crc32.Checksum(raw[head:], castagnoli) {
+		return nil, false
+	}
+	at := head
+	take := func(n int) []byte { // nil when the file is too short: a bug of the writer, since the sum matched
+		if n < 0 || n > len(raw)-at {
+			return nil
+		}
+		b := raw[at : at+n]
+		at += (n + 7) &^ 7
+		at = min(at, len(raw))
+		return b
+	}
+	c := &statCache{}
+	if err := json.Unmarshal(take(int(h.facts)), &c.facts); err != nil {
+		return nil, false
+	}
+	table := take(int(h.dirs) * int(unsafe.Sizeof(diskDir{})))
+	if table == nil || h.dirs == 0 {
+		return nil, false
+	}
+	disk := unsafe.Slice((*diskDir)(unsafe.Pointer(unsafe.SliceData(table))), h.dirs)
+	recs := make([]dirRec, h.dirs)
+	c.dirs = make([]*dirRec, h.dirs)
+	for i := range disk {
+		dd, d := &disk[i], &recs[i]
+		*d = dirRec{mode: dd.mode, flags: dd.flags, mtime: dd.mtime, ctime: dd.ctime, ino: dd.ino, dev: dd.dev,
+			tree: dd.tree, aux: dd.aux, parent: dd.parent, ignoreAt: -1}
+		c.dirs[i] = d
+		block := take(int(dd.entries) * int(unsafe.Sizeof(entry{})))
+		names := take(int(dd.names))
+		if dd.entries > 0 {
+			if block == nil || names == nil {
+				return nil, false
+			}
+			d.entries = unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(block))), dd.entries)
+			d.names = names[:len(names):len(names)]
+		}
+	}
+	for i, d := range c.dirs {
+		for j := range d.entries {
+			e := &d.entries[j]
+			if uint64(e.nameOff)+uint64(e.nameLen) >= uint64(len(d.names)) {
+				return nil, false
+			}
+			if e.child >= 0 {
+				if int(e.child) <= i || int(e.child) >= len(c.dirs) {
+					return nil, false
+				}
+				c.dirs[e.child].path = join(d.path, string(d.name(e)))
+			}
+			if e.nameLen == 10 && string(d.name(e)) == ".gitignore" {
+				d.ignoreAt = j
+			}
+		}
+	}
+	return c, true
+}
+
+// save writes the cache beside path and renames it into place. Directories that
+// are gone are dropped and the others renumbered.
+func (c *statCache) save(path string) error {
+	number := make([]int32, len(c.dirs))
+	live := 0
+	for i, d := range c.dirs {
+		number[i] = -1
+		if !d.gone {
+			number[i] = int32(live)
+			live++
+		}
+	}
+	js, err := json.Marshal(&c.facts)
+	if err != nil {
+		return fmt.Errorf("stat cache: %w", err)
+	}
+	size := int(unsafe.Sizeof(statCacheHeader{})) + pad8(len(js)) + live*int(unsafe.Sizeof(diskDir{}))
+	for _, d := range c.dirs {
+		if !d.gone {
+			size += pad8(len(d.entries)*int(unsafe.Sizeof(entry{}))) + pad8(len(d.names))
+		}
+	}
+	buf := make([]byte, int(unsafe.Sizeof(statCacheHeader{})), size)
+	put := func(b []byte) {
+		buf = append(buf, b...)
+		buf = append(buf, make([]byte, pad8(len(b))-len(b))...)
+	}
+	put(js)
+	for _, d := range c.dirs {
+		if d.gone {
+			continue
+		}
+		parent := int32(-1)
+		if d.parent >= 0 {
+			parent = number[d.parent]
+		}
+		dd := diskDir{mode: d.mode, flags: d.flags, mtime: d.mtime, ctime: d.ctime, ino: d.ino, dev: d.dev,
+			tree: d.tree, aux: d.aux, parent: parent, entries: uint32(len(d.entries)), names: uint32(len(d.names))}
+		put(bytesOf(&dd, 1))
+	}
+	for _, d := range c.dirs {
+		if d.gone {
+			continue
+		}
+		at := len(buf)
+		if len(d.entries) > 0 {
+			put(bytesOf(unsafe.SliceData(d.entries), len(d.entries)))
+			copied := unsafe.Slice((*entry)(unsafe.Pointer(&buf[at])), len(d.entries))
+			for i := range copied {
+				if ch := copied[i].child; ch >= 0 {
+					copied[i].child = number[ch]
+				}
+			}
+		}
+		put(d.names)
+	}
+	h := statCacheHeader{magic: statCacheMagic, order: 0x01020304, entrySize: uint32(unsafe.Sizeof(entry{})),
+		dirs: uint32(live), facts: uint32(len(js)), size: uint64(len(buf)),
+		crc: crc32.Checksum(buf[unsafe.Sizeof(statCacheHeader{}):], castagnoli)}
+	copy(buf, bytesOf(&h, 1))
+	return replaceFile(path, buf)
+}
+
+func pad8(n int) int { return (n + 7) &^ 7 }
+
+// bytesOf is the memory of n values starting at p.
+func bytesOf[T any](p *T, n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(p)), n*int(unsafe.Sizeof(*p)))
+}
+
+// replaceFile writes data to a temporary file beside path and renames it over
+// path. It does not sync: for files that can be made again.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the error that matters is err
+	}
+	return err
+}

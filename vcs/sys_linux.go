@@ -1,0 +1,130 @@
+package vcs
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func statTimes(st *unix.Stat_t) (mtime, ctime int64) {
+	return st.Mtim.Nano(), st.Ctim.Nano()
+}
+
+func rawStatAt(dirfd int, name unsafe.Pointer, st *unix.Stat_t) syscall.Errno {
+	for {
+		_, _, errno := syscall.Syscall6(sysFstatat, uintptr(dirfd), uintptr(name), uintptr(unsafe.Pointer(st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
+		if errno != unix.EINTR {
+			return errno
+		}
+	}
+}
+
+var noOpenat2 atomic.Bool // the kernel or a sandbox refused it once
+
+func openBeneath(rootfd int, rel string, flags int) (int, error) {
+	if !noOpenat2.Load() {
+		how := unix.OpenHow{
+			Flags:   uint64(flags | unix.O_CLOEXEC | unix.O_NOFOLLOW),
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+		}
+		for {
+			fd, err := unix.Openat2(rootfd, rel, &how)
+			switch err {
+			case nil:
+				return fd, nil
+			case unix.EINTR, unix.EAGAIN: // EAGAIN: a rename raced the resolution
+				continue
+			case unix.ENOSYS, unix.EPERM: // EPERM: seccomp filters of older container runtimes
+				noOpenat2.Store(true)
+				return openByComponent(rootfd, rel, flags)
+			default:
+				return -1, err
+			}
+		}
+	}
+	return openByComponent(rootfd, rel, flags)
+}
+
+// coarseNow is the clock that stamps files: never ahead of the mtime a write
+// gets that starts after the call.
+func coarseNow() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
+		return 0 // then every file is racy and hashed again: slow, not wrong
+	}
+	return ts.Nano()
+}
+
+// bootNow is nanoseconds since boot, the same for all processes.
+func bootNow() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0
+	}
+	return ts.Nano()
+}
+
+// readDir calls f for each entry of the directory fd but "." and "..". kind is
+// a DT_ constant, DT_UNKNOWN where the filesystem does not say. name is only
+// valid during the call.
+func readDir(fd int, buf []byte, f func(name []byte, kind byte)) error {
+	for {
+		var n int
+		err := retry(func() (err error) { n, err = unix.Getdents(fd, buf); return err })
+		if err != nil {
+			return err
+		}
+		if n <= 0 {
+			return nil
+		}
+		for b := buf[:n]; len(b) > 0; {
+			d := (*unix.Dirent)(unsafe.Pointer(&b[0]))
+			name := b[unsafe.Offsetof(d.Name):d.Reclen]
+			for i, c := range name {
+				if c == 0 {
+					name = name[:i]
+					break
+				}
+			}
+			kind := d.Type
+			b = b[d.Reclen:]
+			if string(name) == "." || string(name) == ".." {
+				continue
+			}
+			f(name, kind)
+		}
+	}
+}
+
+const (
+	dtUnknown = unix.DT_UNKNOWN
+	dtDir     = unix.DT_DIR
+	dtReg     = unix.DT_REG
+	dtLink    = unix.DT_LNK
+)
+
+// renameExchange swaps two paths in one step.
+func renameExchange(fromfd int, from string, tofd int, to string) error {
+	return retry(func() error { return unix.Renameat2(fromfd, from, tofd, to, unix.RENAME_EXCHANGE) })
+}
+
+// renameNew moves from to to and fails with EEXIST when something is there.
+func renameNew(fromfd int, from string, tofd int, to string) error {
+	return retry(func() error { return unix.Renameat2(fromfd, from, tofd, to, unix.RENAME_NOREPLACE) })
+}
+
+func syncFS(fd int) error { return retry(func() error { return unix.Syncfs(fd) }) }
+
+// bootID tells one boot of the machine from the next.
+var bootID = sync.OnceValue(func() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+})
