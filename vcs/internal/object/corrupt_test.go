@@ -2,6 +2,8 @@ package object
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -169,15 +171,43 @@ func TestVerifyNamesTheObject(t *testing.T) {
 func TestSecondCopy(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, text(1, 1000))[0]
-	first, _ := listPacks(s.packDir())
-	require.NoError(t, os.Chmod(first[0]+".pack", 0o600))
-	b, err := os.ReadFile(first[0] + ".pack")
-	require.NoError(t, err)
-	copy(b[100:], "damage")
-	require.NoError(t, os.WriteFile(first[0]+".pack", b, 0o600))
-	require.False(t, tryAll(t, reopened(t, s), id))
 	put(t, s, text(1, 1000), []byte("other"))
-	require.True(t, tryAll(t, reopened(t, s), id))
+	packs, _ := listPacks(s.packDir())
+	require.Len(t, packs, 2)
+	for _, base := range packs {
+		mend := damagePack(t, base)
+		require.True(t, tryAll(t, reopened(t, s), id))
+		mend()
+	}
+	damagePack(t, packs[0])
+	damagePack(t, packs[1])
+	require.False(t, tryAll(t, reopened(t, s), id))
+}
+
+// damagePack overwrites the middle of a pack and returns how to undo it.
+func damagePack(t testing.TB, base string) (mend func()) {
+	t.Helper()
+	path := base + ".pack"
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(path, 0o600))
+	bad := bytes.Clone(good)
+	copy(bad[len(bad)/2:], "damage")
+	require.NoError(t, os.WriteFile(path, bad, 0o600))
+	return func() { require.NoError(t, os.WriteFile(path, good, 0o600)) }
+}
+
+func TestVerifyChecksums(t *testing.T) {
+	pack, idx, _ := smallPack(t, false)
+	n := len(idx)
+	crcs := idxHeader + 20*int(binary.BigEndian.Uint32(idx[idxHeader-4:]))
+	idx[crcs] ^= 1 // and the checksum of the index made right again
+	sum := sha1.Sum(idx[:n-20])
+	copy(idx[n-20:], sum[:])
+	problems, err := damaged(t, pack, idx).Verify(ctx, nil)
+	require.NoError(t, err)
+	require.Len(t, problems, 1)
+	assert.ErrorContains(t, problems[0].Err, "checksum in the index differs")
 }
 
 func FuzzIndex(f *testing.F) {

@@ -19,6 +19,9 @@ var (
 // nothing of it was kept.
 var ErrChanged = errors.New("content changed while it was read")
 
+// ErrReadOnly is what writing to a store made by Foreign gives.
+var ErrReadOnly = errors.New("object store is for reading only")
+
 // MissingError says that no object of that name is here.
 type MissingError struct{ ID ID }
 

@@ -53,6 +53,9 @@ func (s *Store) sharedWait() (unlock func(), err error) {
 func (s *Store) Generation() uint64 { return readGeneration(s.dir) }
 
 func (s *Store) lock(ctx context.Context, how int) (*os.File, error) {
+	if s.dir == "" {
+		return nil, ErrReadOnly
+	}
 	return flock(ctx, filepath.Join(s.dir, lockName), how)
 }
 

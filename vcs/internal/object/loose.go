@@ -123,7 +123,7 @@ func looseError(path string, err error) error {
 	return &CorruptError{Where: path, Err: err}
 }
 
-// isLoosePath reports whether dir and name make the id of a loose object.
+// looseID returns the id of the loose object at dir/name.
 func looseID(dir, name string) (ID, error) {
 	if len(dir) != 2 || len(name) != 38 {
 		return ID{}, errors.New("not a loose object")

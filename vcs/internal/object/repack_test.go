@@ -276,11 +276,28 @@ func TestRepackRatio(t *testing.T) {
 	assert.Equal(t, len(all), stats.Live)
 	fsck(t, s.Dir())
 	requireReads(t, s, all)
+	assert.LessOrEqual(t, longestChain(t, s), maxDepth)
 
 	again, err := s.Repack(ctx, RepackOptions{Roots: rootsOf(roots)})
 	require.NoError(t, err)
 	assert.Zero(t, again.Packed, "nothing new: nothing to write")
 	assert.Equal(t, got, packBytes(t, s.packDir()))
+}
+
+// longestChain asks git how many deltas lie upon one another.
+func longestChain(t testing.TB, s *Store) (longest int) {
+	t.Helper()
+	packs, _ := listPacks(s.packDir())
+	for _, base := range packs {
+		for line := range strings.Lines(git(t, "", "verify-pack", "-s", base+".idx")) {
+			var n int
+			if _, err := fmt.Sscanf(line, "chain length = %d:", &n); err == nil {
+				longest = max(longest, n)
+			}
+		}
+	}
+	require.Positive(t, longest)
+	return longest
 }
 
 func TestRepackRemovesTheDead(t *testing.T) {
@@ -341,6 +358,17 @@ func TestRepackFailsClosed(t *testing.T) {
 			require.NoError(t, os.Chmod(packs[0]+".idx", 0o600))
 			require.NoError(t, os.Truncate(packs[0]+".idx", 1000))
 		},
+		"damaged blob": func(t *testing.T, s *Store, roots []ID) {
+			root, blob := ownPacks(t, s)
+			roots[0] = root
+			damagePack(t, blob)
+		},
+		"missing blob": func(t *testing.T, s *Store, roots []ID) {
+			root, blob := ownPacks(t, s)
+			roots[0] = root
+			require.NoError(t, os.Remove(blob+".pack"))
+			require.NoError(t, os.Remove(blob+".idx"))
+		},
 		"lost pack": func(t *testing.T, s *Store, roots []ID) {
 			p, _, err := s.find(s.set(), &roots[0])
 			require.NoError(t, err)
@@ -363,6 +391,58 @@ func TestRepackFailsClosed(t *testing.T) {
 			assert.ElementsMatch(t, before, after)
 		})
 	}
+}
+
+// ownPacks writes a tree and its only blob in packs of their own and returns
+// the tree, and the path of the blob's pack without suffix.
+func ownPacks(t *testing.T, s *Store) (root ID, blob string) {
+	t.Helper()
+	id := put(t, s, noise(77, 3000))[0]
+	p, _, err := s.find(s.set(), &id)
+	require.NoError(t, err)
+	w := s.NewWriter()
+	root, err = w.Add(Tree, AppendTree(nil, []TreeEntry{{ModeFile, "f", id}}))
+	require.NoError(t, err)
+	require.NoError(t, w.Commit(false))
+	return root, p.base
+}
+
+// When one of two copies goes, the one that stays must be good.
+func TestRepackReadsTheCopyThatStays(t *testing.T) {
+	dir := history(t, 3)
+	git(t, dir, "repack", "-qad")
+	head, err := ParseID(git(t, dir, "rev-parse", "HEAD"))
+	require.NoError(t, err)
+	s := newStore(t)
+	w := s.NewWriter()
+	id, err := w.Add(Blob, noise(2, 20000)) // is noise.bin of the last commit
+	require.NoError(t, err)
+	require.NoError(t, w.Commit(false))
+	_, err = s.Link([]string{filepath.Join(dir, ".git/objects")})
+	require.NoError(t, err)
+	var linked *pack
+	for _, p := range s.set().packs {
+		if x, err := p.index(); err == nil && x.count > 1 {
+			linked = p
+		}
+	}
+	x, err := linked.index()
+	require.NoError(t, err)
+	at := x.offset(x.find(&id))
+	f, err := os.OpenFile(linked.packPath(), os.O_RDWR, 0)
+	if err != nil {
+		require.NoError(t, os.Chmod(linked.packPath(), 0o600))
+		f, err = os.OpenFile(linked.packPath(), os.O_RDWR, 0)
+		require.NoError(t, err)
+	}
+	_, err = f.WriteAt([]byte("damage"), at+10000)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	_, err = s.Repack(ctx, RepackOptions{Roots: rootsOf([]ID{head})})
+	require.ErrorIs(t, err, ErrCorrupt)
+	_, _, err = s.ReadVerified(id, nil)
+	require.NoError(t, err, "the good copy is still there")
 }
 
 func TestRepackWithoutSpace(t *testing.T) {
@@ -454,25 +534,36 @@ func TestRepackLinked(t *testing.T) {
 // must not believe them.
 func TestImportAfterPartialRepack(t *testing.T) {
 	dir := history(t, 6)
-	git(t, dir, "repack", "-qad")
+	gitDir := filepath.Join(dir, ".git")
+	objects := filepath.Join(gitDir, "objects")
 	base, err := ParseID(git(t, dir, "rev-parse", "HEAD"))
 	require.NoError(t, err)
-	write(t, dir, "d0/later", []byte("loose\n"))
+	write(t, dir, "d0/later", []byte("in a pack of its own\n"))
 	head := commitAll(t, dir, "later")
-	objects := filepath.Join(dir, ".git/objects")
+	blob := git(t, dir, "rev-parse", "HEAD:d0/later")
+	var rest bytes.Buffer
+	for id := range everything(t, gitDir) {
+		if id.String() != blob {
+			fmt.Fprintln(&rest, id)
+		}
+	}
+	for _, list := range []string{rest.String(), blob + "\n"} {
+		out, err := tryGit(dir, []byte(list), "pack-objects", "-q", ".git/objects/pack/pack")
+		require.NoError(t, err, out)
+	}
+	git(t, dir, "prune-packed")
+
 	s := newStore(t)
-	_, err = s.Link([]string{objects})
+	stats, err := s.Link([]string{objects})
 	require.NoError(t, err)
+	require.Equal(t, 2, stats.Packs)
 	_, err = s.Repack(ctx, RepackOptions{Roots: rootsOf([]ID{base})})
 	require.NoError(t, err)
-	assert.False(t, s.Has(head))
-
-	old, err := ParseID(git(t, dir, "rev-parse", "HEAD~5^{tree}"))
+	require.True(t, s.Has(head), "in the pack that stays, though dead")
+	got, err := s.Import(head, []string{objects})
 	require.NoError(t, err)
-	_, err = s.Repack(ctx, RepackOptions{Roots: rootsOf([]ID{old, base})})
-	require.NoError(t, err)
-	_, err = s.Import(head, []string{objects})
-	require.NoError(t, err)
+	assert.Equal(t, 1, got.Packs)
+	requireReads(t, s, reachable(t, s, []ID{head}))
 	fsck(t, s.Dir())
 }
 

@@ -115,9 +115,6 @@ func Open(dir string) (*Store, error) {
 // nothing.
 func Foreign(objectDirs []string) *Store { return &Store{objects: objectDirs} }
 
-// Foreign is the function of the same name.
-func (s *Store) Foreign(objectDirs []string) *Store { return Foreign(objectDirs) }
-
 // Dir returns the directory of the repository.
 func (s *Store) Dir() string { return s.dir }
 

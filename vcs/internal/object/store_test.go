@@ -205,3 +205,15 @@ func TestConcurrentReaders(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestForeignIsReadOnly(t *testing.T) {
+	s := Foreign([]string{t.TempDir()})
+	_, err := s.NewWriter().Add(Blob, nil)
+	assert.ErrorIs(t, err, ErrReadOnly)
+	assert.ErrorIs(t, s.NewWriter().Commit(false), ErrReadOnly)
+	_, err = s.Link(nil)
+	assert.ErrorIs(t, err, ErrReadOnly)
+	_, err = s.Repack(ctx, RepackOptions{Roots: rootsOf(nil)})
+	assert.ErrorIs(t, err, ErrReadOnly)
+	assert.ErrorIs(t, s.CleanTemp(), ErrReadOnly)
+}

@@ -42,6 +42,9 @@ func linked(f *os.File) bool {
 // files nobody holds, and packs that never got their index. Files in use are
 // left alone, so it may run at any time.
 func (s *Store) CleanTemp() error {
+	if s.dir == "" {
+		return ErrReadOnly
+	}
 	var errs []error
 	for _, dir := range []string{s.packDir(), s.dir} {
 		names, err := readNames(dir)

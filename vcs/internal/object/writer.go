@@ -26,8 +26,10 @@ type Writer struct {
 // NewWriter begins a pack. What goes wrong, a lock that does not come free
 // included, is said by the first method called.
 func (s *Store) NewWriter() *Writer {
-	w := &Writer{s: s, added: map[ID]struct{}{}, out: newPackOut(s.packDir())}
-	w.unlock, w.err = s.sharedWait()
+	w := &Writer{s: s, added: map[ID]struct{}{}, out: &packOut{}}
+	if w.unlock, w.err = s.sharedWait(); w.err == nil {
+		w.out = newPackOut(s.packDir())
+	}
 	return w
 }
 

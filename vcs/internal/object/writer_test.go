@@ -171,7 +171,12 @@ func TestPackFilesAreReadOnly(t *testing.T) {
 // Many captures leave few packs, and readers of before do not notice.
 func TestPacksAreMerged(t *testing.T) {
 	s := newStore(t)
-	dir := history(t, 3)
+	dir := repo(t)
+	for i := range 4 {
+		write(t, dir, "f", append(text(1, 4000), byte('0'+i)))
+		write(t, dir, "z", []byte("in every one")) // between base and delta
+		commitAll(t, dir, "c")
+	}
 	git(t, dir, "repack", "-qad") // has deltas, which cannot be copied as they are
 	_, err := s.Link([]string{filepath.Join(dir, ".git/objects")})
 	require.NoError(t, err)
@@ -227,6 +232,7 @@ func BenchmarkRead(b *testing.B) {
 	ids := put(b, s, contents...)
 	b.SetBytes(4096)
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		var buf []byte
 		for i := 0; pb.Next(); i++ {

@@ -24,6 +24,7 @@ func TestMayConvert(t *testing.T) {
 		{"macro used before and elsewhere", "*.q two\n", "[attr]two one\n[attr]one two ident\n", "*.z one\n",
 			[]string{"a.q", "in/a.z"}, []string{"a.z"}},
 		{"macro below the root", "", "", "[attr]big filter=lfs\n*.bin big\n", nil, []string{"in/a.bin"}},
+		{"macros in a circle", "", "[attr]one two\n[attr]two one text\n*.x one\n", "", nil, []string{"a.x"}},
 		{"quoted", "", "\"a b\\\"\" filter=x\n", "", []string{"a b\"", "in/a b\""}, []string{"a", "b"}},
 		{"comments and space", "", "\xef\xbb\xbf# c\n  \t*.x\t filter=a \r\n#*.y filter=a\n", "", []string{"a.x"}, []string{"a.y"}},
 		{"negative", "", "!*.x filter=a\n", "", nil, []string{"a.x"}},

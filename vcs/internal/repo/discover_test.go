@@ -183,6 +183,10 @@ func TestDiscoverNot(t *testing.T) {
 	}{
 		{"empty .git directory", func(g git) { g.write(".git/x", "") }, nil},
 		{"HEAD alone", func(g git) { g.write(".git/HEAD", "ref: refs/heads/main\n") }, nil},
+		{"no objects", func(g git) {
+			g.write(".git/HEAD", "ref: refs/heads/main\n")
+			g.write(".git/refs/x", "")
+		}, nil},
 		{"garbage in HEAD", func(g git) {
 			g.write(".git/HEAD", "garbage")
 			g.write(".git/objects/x", "")

@@ -65,6 +65,9 @@ func sameIndex(t *testing.T, g git, extra ...string) *Index {
 	x, err := g.open().ReadIndex(IndexOptions{VerifyChecksum: true})
 	require.NoError(t, err)
 	assert.Equal(t, want, described(x))
+	signature, err := g.open().IndexSignature()
+	require.NoError(t, err)
+	assert.Equal(t, x.Signature, signature)
 	for i := range x.Entries {
 		found := x.Find(x.Name(i))
 		assert.True(t, found >= 0 && found <= i && x.Name(found) == x.Name(i))

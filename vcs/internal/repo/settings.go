@@ -170,7 +170,7 @@ func (s Settings) sharedMode(mode fs.FileMode) fs.FileMode {
 		tweak &^= 0o222
 	}
 	if mode&0o100 != 0 || mode.IsDir() {
-		tweak |= 0
+		tweak |= (tweak & 0o444) >> 2
 	}
 	if replace {
 		return mode&^0o777 | tweak
