@@ -74,6 +74,9 @@ type Stats struct {
 // where the next Collect finds it.
 func (w *Worktree) Capture(ctx context.Context, opt CaptureOptions) (*Capture, error) {
 	arrived := bootNow()
+	if w.held != nil {
+		return w.captureLocked(ctx, opt, w.held, 0)
+	}
 	lk, err := lockFile(ctx, w.lockPath("capture"))
 	if err != nil {
 		return nil, err
@@ -102,7 +105,9 @@ func (w *Worktree) captureLocked(ctx context.Context, opt CaptureOptions, lk *fi
 		}
 	}
 	cp, cache, err := w.scan(ctx, opt, cache, sources, digest)
-	if cache != nil {
+	if w.forgetLast(); err == nil && w.held != nil {
+		w.last = cache
+	} else if cache != nil {
 		defer cache.close()
 	}
 	if err != nil {

@@ -398,7 +398,7 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 			nested = true
 			return
 		}
-		if at == 0 && s.own != "" && string(name) == s.own {
+		if at == 0 && (string(name) == s.own || string(name) == stageName) {
 			return
 		}
 		wk.found = append(wk.found, found{off: len(wk.names), len: len(name), kind: kind})

@@ -98,6 +98,8 @@ type Worktree struct {
 	rootfd  int
 	dev     uint64
 	ino     uint64
+	held    *fileLock  // between Hold and release
+	last    *statCache // of the newest capture while held
 }
 
 // Open opens the worktree that dir, an absolute path, lies in: the nearest git
