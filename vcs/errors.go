@@ -47,9 +47,17 @@ func (e *IgnoreError) Error() string { return fmt.Sprintf("ignore rules of %s: %
 func (e *IgnoreError) Unwrap() error { return e.Err }
 
 // LockedError says that another process is at work on the worktree.
-type LockedError struct{ What string }
+type LockedError struct {
+	What   string
+	Holder string // "" when not known
+}
 
-func (e *LockedError) Error() string { return e.What + " is locked by another process" }
+func (e *LockedError) Error() string {
+	if e.Holder == "" {
+		return e.What + " is locked by another process"
+	}
+	return e.What + " is locked by " + e.Holder
+}
 
 // OutsideError refuses a path that does not lie below the root.
 type OutsideError struct{ Path, Root string }

@@ -1,0 +1,105 @@
+package timeline
+
+import (
+	"context"
+
+	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/vcs"
+)
+
+// owners says for every path that changed since checkpoint from, up to now,
+// whether run did it. What changed between the two checkpoints around an
+// attempt of the run is the run's; what changed at any other time is not,
+// unless a move of ours made the change.
+func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Commit) (func(string) Owner, error) {
+	var points []ledger.Checkpoint
+	var attempts []ledger.Attempt
+	moves := make(map[string]*Plan) // safety commit -> what the move did next
+	err := m.DB.View(ctx, func(tx *ledger.Tx) error {
+		points = append(points, from)
+		err := tx.CheckpointsAfter(m.WorktreeID, from.ID, func(c ledger.Checkpoint) error {
+			if c.Tier != ledger.TierRescue { // holds a few paths, not a state
+				points = append(points, c)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if attempts, err = tx.Attempts(from.RunID); err != nil {
+			return err
+		}
+		for before := int64(0); ; {
+			ops, err := tx.Ops(ledger.OpQuery{Worktree: m.WorktreeID, Before: before})
+			if err != nil || len(ops) == 0 {
+				return err
+			}
+			for _, o := range ops {
+				if o.Result != ledger.ResultOK || o.Started.Before(from.Created.Add(-clockSlack)) {
+					continue
+				}
+				if p, err := decodePlan(o.Plan); err == nil && len(o.Worktrees) > 0 {
+					moves[o.Worktrees[0].Safety] = p
+				}
+			}
+			before = ops[len(ops)-1].ID
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	points = append(points, ledger.Checkpoint{Commit: string(now)})
+	owner := make(map[string]Owner)
+	for i := 0; i+1 < len(points); i++ {
+		a, b := points[i], points[i+1]
+		if a.Commit == b.Commit {
+			continue
+		}
+		changes, err := m.W.Diff(ctx, vcs.Commit(a.Commit), vcs.Commit(b.Commit))
+		if err != nil {
+			return nil, err
+		}
+		who := Outside
+		if covered(attempts, a.ID, b.ID) {
+			who = Run
+		}
+		var ours map[string]vcs.State
+		if a.Tier == ledger.TierSafety && moves[a.Commit] != nil {
+			ours = make(map[string]vcs.State)
+			for _, s := range moves[a.Commit].Changes {
+				ours[s.Path] = s.New
+			}
+		}
+		for _, c := range changes {
+			if to, ok := ours[c.Path]; ok && to.Is(c.New) {
+				continue // the move did that
+			}
+			switch owner[c.Path] {
+			case Anybody, who:
+				owner[c.Path] = who
+			default:
+				owner[c.Path] = Both
+			}
+		}
+	}
+	return func(path string) Owner {
+		if o, ok := owner[path]; ok {
+			return o
+		}
+		return Outside // differs, and no capture saw how: not ours to touch
+	}, nil
+}
+
+// covered tells that the time between two checkpoints lies within an attempt.
+// A checkpoint without a number is now.
+func covered(attempts []ledger.Attempt, from, to int64) bool {
+	for _, a := range attempts {
+		if a.Before == 0 || a.Before > from {
+			continue
+		}
+		if a.After == 0 && a.Outcome == "" || to != 0 && a.After >= to {
+			return true
+		}
+	}
+	return false
+}

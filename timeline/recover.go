@@ -1,0 +1,190 @@
+package timeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/retcon-dev/retcon/internal/crash"
+	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/vcs"
+)
+
+// Recovered is a move that was settled.
+type Recovered struct {
+	Op      int64    `json:"op"`
+	Verb    string   `json:"verb"`
+	Result  string   `json:"result"` // ok: carried to its end; aborted: nothing had been touched; rolled-back
+	Rescue  string   `json:"rescue,omitempty"`
+	Rescued []string `json:"rescued,omitempty"`
+}
+
+// Recover settles moves whose process died. A move that is going on is left
+// alone: its process holds the lock.
+func (m *Mover) Recover(ctx context.Context) ([]Recovered, error) {
+	unlock, err := m.W.LockMove(m.Owner.String())
+	var busy *vcs.LockedError
+	if errors.As(err, &busy) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return m.recoverLocked(ctx)
+}
+
+// recoverLocked does it under the move lock: whoever had an open move is dead.
+func (m *Mover) recoverLocked(ctx context.Context) ([]Recovered, error) {
+	var open []ledger.Op
+	err := m.DB.View(ctx, func(tx *ledger.Tx) error {
+		ops, err := tx.OpenOps()
+		for _, o := range ops {
+			if slices.ContainsFunc(o.Worktrees, func(w ledger.OpWorktree) bool { return w.WorktreeID == m.WorktreeID }) {
+				open = append(open, o)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var done []Recovered
+	for _, o := range open {
+		r, err := m.settle(ctx, o)
+		if err != nil {
+			return done, fmt.Errorf("recover op %d: %w", o.ID, err)
+		}
+		done = append(done, r)
+	}
+	return done, nil
+}
+
+func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
+	r := Recovered{Op: o.ID, Verb: o.Verb}
+	crash.Point("recover.begin")
+	err := m.DB.Commit(ctx, func(tx *ledger.Tx) (err error) {
+		o, err = tx.TakeOp(o.ID, m.Owner)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	crash.Point("recover.taken")
+	if o.Phase < phaseRestoring {
+		left, err := m.W.OpenStage(o.UID)
+		if err != nil {
+			return r, err
+		}
+		if left != nil {
+			if err := left.Discard(); err != nil {
+				return r, err
+			}
+		}
+		crash.Point("recover.back")
+		r.Result = ledger.ResultAborted
+		return r, m.finish(o, r.Result, &Result{})
+	}
+	release, err := m.W.Hold(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer release()
+	unshare, err := m.W.Shared(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer unshare()
+	res := &Result{}
+	if err := m.rescueStage(ctx, &o, res); err != nil {
+		return r, err
+	}
+	p, err := decodePlan(o.Plan)
+	if err != nil {
+		return r, err
+	}
+	res.Plan = p
+	r.Result = ledger.ResultOK
+	if err := m.forward(ctx, &o, p, p.TargetCommit, res); err != nil {
+		// The target cannot be reached: the state before can.
+		if berr := m.forward(ctx, &o, p, vcs.Commit(o.Worktrees[0].Safety), res); berr != nil {
+			return r, errors.Join(err, berr)
+		}
+		r.Result = ledger.ResultRolledBack
+	} else if p.Head || p.Index {
+		err := m.W.PutGit(p.TargetCommit, p.Base, vcs.PutOptions{Head: p.Head, Index: p.Index,
+			Message: "retcon: " + p.Verb + " " + p.Target, Now: m.Now()})
+		if err != nil {
+			return r, err
+		}
+	}
+	crash.Point("recover.forward")
+	r.Rescue, r.Rescued = res.Rescue, res.Rescued
+	return r, m.finish(o, r.Result, res)
+}
+
+// rescueStage keeps what lies in the dead process's stage and nowhere else.
+func (m *Mover) rescueStage(ctx context.Context, o *ledger.Op, res *Result) error {
+	left, err := m.W.OpenStage(o.UID)
+	if err != nil || left == nil {
+		return err
+	}
+	if err := m.rescue(ctx, o, left, true, res); err != nil {
+		return err
+	}
+	crash.Point("recover.rescued")
+	return left.Discard()
+}
+
+// forward makes the planned paths what target says. Whatever of them is neither
+// as it was before the move nor as it should be after was written since the
+// crash, and is kept in a rescue checkpoint first.
+func (m *Mover) forward(ctx context.Context, o *ledger.Op, p *Plan, target vcs.Commit, res *Result) error {
+	now, err := m.W.Capture(ctx, vcs.CaptureOptions{Sync: true, NoCaps: true})
+	if err != nil {
+		return err
+	}
+	changes, err := m.W.Diff(ctx, now.Commit, target)
+	if err != nil {
+		return err
+	}
+	planned := make(map[string]Step, len(p.Changes))
+	for _, s := range p.Changes {
+		planned[s.Path] = s
+	}
+	var do []vcs.FileChange
+	var strange []string
+	for _, c := range changes {
+		s, ok := planned[c.Path]
+		if !ok {
+			continue
+		}
+		if c.Old.Kind != vcs.KindAbsent && c.Old.Kind != vcs.KindDir && !c.Old.Is(s.Old) && !c.Old.Is(s.New) {
+			strange = append(strange, c.Path)
+		}
+		c.Old.Ignored, c.New.Ignored = false, false
+		do = append(do, c)
+	}
+	do, _ = vcs.Restorable(do)
+	if len(strange) > 0 {
+		if res.Rescue, err = m.keepRescue(ctx, o, now.Commit, strange); err != nil {
+			return err
+		}
+		res.Rescued = append(res.Rescued, strange...)
+	}
+	staged, err := m.W.Stage(ctx, o.UID, do)
+	if err != nil {
+		return err
+	}
+	defer staged.Discard()
+	crash.Point("recover.staged")
+	if err := staged.Swap(ctx); err != nil {
+		return err
+	}
+	res.Verified, err = staged.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	return m.rescue(ctx, o, staged, false, res)
+}
