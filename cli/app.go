@@ -12,6 +12,26 @@ import (
 // Each lives in a file of its own.
 func (c *console) commands() []*cli.Command {
 	return []*cli.Command{
+		c.initCommand(),
+		c.checkpointCommand(),
+		c.execCommand(),
+		c.watchCommand(),
+
+		c.snapshotsCommand(),
+		c.logCommand(),
+		c.runsCommand(),
+		c.diffCommand(),
+
+		c.restoreCommand(),
+		c.undoCommand(),
+		c.redoCommand(),
+		c.opCommand(),
+
+		c.gcCommand(),
+		c.doctorCommand(),
+		c.recoverCommand(),
+		c.configCommand(),
+
 		c.versionCommand(),
 		c.completionCommand(),
 		c.completeCommand(),
@@ -62,6 +82,7 @@ func sharedFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print the answer and nothing else"},
 		&cli.BoolFlag{Name: "color", Usage: "colour the answer, whatever it is written to"},
 		&cli.BoolFlag{Name: "no-color", Usage: "never colour the answer"},
+		&cli.BoolFlag{Name: "wide", Usage: "work in a home directory, or one that holds it"},
 		&cli.BoolFlag{Name: "version", Usage: "print which build this is"},
 	}
 }
@@ -73,6 +94,8 @@ func (c *console) settle(ctx *cli.Context) error {
 		return misuse("--color and --no-color exclude each other")
 	}
 	c.colour = c.wantsColour(ctx.Bool("color"), ctx.Bool("no-color"))
+	c.wide = ctx.Bool("wide")
+	c.work = c.progress(ctx.Args().First())
 	if ctx.IsSet("C") {
 		return c.enter(ctx.String("C"))
 	}
@@ -99,12 +122,12 @@ func (c *console) enter(dir string) error {
 	return nil
 }
 
-// overview answers a bare "retcon".
+// overview answers a bare "retcon": what is here and what can be done.
 func (c *console) overview(ctx *cli.Context) error {
 	if ctx.Bool("version") {
 		return c.answer(thisBuild())
 	}
-	return c.help(ctx.App, words{})
+	return c.status(ctx.Context)
 }
 
 // prepare gives a command what all commands have: usage errors that print
@@ -123,12 +146,12 @@ func prepare(parent string, command *cli.Command) {
 			}
 		}
 	}
-	if len(command.Subcommands) > 0 {
+	for _, sub := range command.Subcommands {
+		prepare(full, sub)
+	}
+	if len(command.Subcommands) > 0 && command.Action == nil {
 		if len(command.Flags) > 0 {
 			panic("BUG: " + full + " is a group; its commands have the flags")
-		}
-		for _, sub := range command.Subcommands {
-			prepare(full, sub)
 		}
 		return
 	}

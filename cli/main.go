@@ -20,6 +20,10 @@ type console struct {
 	json   bool // --json: one document on stdout instead of text
 	quiet  bool // --quiet: no progress, no remarks
 	colour bool // stdout takes colour
+	wide   bool // --wide: the workspace may be a home directory
+
+	line []string  // the command line, without the name of the program
+	work *progress // what the terminal shows of the work going on
 
 	// values completes placeholders: what may stand where the help says
 	// <checkpoint>. It must be silent, quick, and read only.
@@ -52,6 +56,8 @@ func (c *console) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		args = []string{app.Name}
 	}
+	c.line = args[1:]
+	defer func() { c.work.done() }()
 	w := split(app, args[1:])
 	if err := w.check(app); err != nil {
 		return err

@@ -41,6 +41,7 @@ func (c *console) answer(a answer) error {
 	} else {
 		a.Text(c.page(&buf))
 	}
+	c.work.done()
 	if _, err := c.out.Write(buf.Bytes()); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
@@ -50,6 +51,7 @@ func (c *console) answer(a answer) error {
 // remark tells the person at the terminal something that is not the answer.
 func (c *console) remark(format string, args ...any) {
 	if !c.quiet {
+		c.work.done()
 		fmt.Fprintf(c.err, "retcon: %s\n", clean(fmt.Sprintf(format, args...)))
 	}
 }

@@ -19,6 +19,7 @@ func (c *console) confirm(question, withYes string) error {
 			Hints:   []string{withYes},
 		}
 	}
+	c.work.done()
 	fmt.Fprintf(c.err, "%s [y/N] ", clean(question))
 	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if err != nil {
@@ -57,6 +58,17 @@ func (c *console) progress(label string) *progress {
 	return &progress{c: c, label: label, columns: columns, began: c.Now()}
 }
 
+// stage is update under another label, as the front door reports its work.
+func (p *progress) stage(label string, done, total int) {
+	if p.columns == 0 {
+		return
+	}
+	p.mu.Lock()
+	p.label = label
+	p.mu.Unlock()
+	p.update(int64(done), int64(total))
+}
+
 // update says how much is done. A total of 0 means that nobody knows.
 func (p *progress) update(done, total int64) {
 	if p.columns == 0 {
@@ -72,8 +84,11 @@ func (p *progress) update(done, total int64) {
 	fmt.Fprintf(p.c.err, "\r%s\x1b[K", bar(p.label, done, total, p.columns-1))
 }
 
-// done takes the line away.
+// done takes the line away; a later update draws it again.
 func (p *progress) done() {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.drawn.IsZero() {

@@ -25,7 +25,7 @@ func (db *DB) lockWriters(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock = func() { f.Close() }
+	unlock = func() { release(f) }
 	switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err {
 	case nil:
 		return unlock, nil
@@ -51,8 +51,15 @@ func (db *DB) lockWriters(ctx context.Context) (unlock func(), err error) {
 	case <-timeout.C:
 		err = &LockedError{Resource: path}
 	}
-	go func() { <-got; f.Close() }() // the wait can't be called off, only given back
+	go func() { <-got; release(f) }() // the wait can't be called off, only given back
 	return nil, err
+}
+
+// release gives the lock back and closes its file. Closing alone would not do
+// while a child that is just being started still has a copy of the descriptor.
+func release(f *os.File) {
+	_ = flock(f, unix.LOCK_UN) // nothing to do about it: the close comes next
+	f.Close()
 }
 
 func flock(f *os.File, how int) error {

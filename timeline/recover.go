@@ -58,7 +58,8 @@ func (m *Mover) recoverLocked(ctx context.Context) ([]Recovered, error) {
 		}
 		done = append(done, r)
 	}
-	return done, nil
+	// A process that died after its commit point left what it no longer needed.
+	return done, m.W.DiscardStages()
 }
 
 func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {

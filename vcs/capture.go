@@ -246,6 +246,7 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 		noExec: !w.execMatters(), fresh: fresh && w.reason == "" && !opt.Rescan, noCaps: opt.NoCaps, start: coarseNow(), progress: opt.Progress}
 	s.index, s.loadIndex = set, w.lazyIndex
 	s.links, s.sparse = git.Links, git.Sparse
+	s.only = cache.only
 	if w.kind == Plain {
 		s.own = "." + StoreName
 	}
@@ -261,7 +262,9 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 		s.attrs = w.outerAttributes()
 	}
 	if set != nil && !fresh {
-		s.retrack(git.Signature != prev.Git.Signature)
+		if s.retrack(git.Signature != prev.Git.Signature) {
+			s.only = nil
+		}
 	}
 	if err := s.run(); err != nil {
 		return nil, cache, err
@@ -292,7 +295,9 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 			next.PackTime = st.mtime
 		}
 		cache.facts = next
-		if err := cache.save(w.cachePath()); err != nil {
+		if cache.resident {
+			cache.unsaved = true
+		} else if err := cache.save(w.cachePath()); err != nil {
 			return nil, cache, fmt.Errorf("stat cache: %w", err)
 		}
 	}
@@ -331,15 +336,15 @@ func (w *Worktree) outerAttributes() *repo.Attributes {
 }
 
 // retrack marks the directories in which an ignored name has become tracked or
-// a tracked one is not any more.
-func (s *scanner) retrack(moved bool) {
+// a tracked one is not any more, and tells whether there are any.
+func (s *scanner) retrack(moved bool) (any bool) {
 	if !moved {
-		return
+		return false
 	}
 	all := s.index.sparse() || s.index.links || s.noExec
 	for _, d := range s.dirs {
 		if all || d.flags&dirVirtual != 0 {
-			d.relist = true
+			d.relist, any = true, true
 			continue
 		}
 		for i := range d.entries {
@@ -366,7 +371,9 @@ func (s *scanner) retrack(moved bool) {
 				d.relist = true
 			}
 		}
+		any = any || d.relist
 	}
+	return any
 }
 
 // nestedHeads notes where the HEAD of each nested repository is.

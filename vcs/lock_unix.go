@@ -38,7 +38,7 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 		}
 		return l, nil
 	case <-wait.Done():
-		go func() { <-got; f.Close() }()
+		go func() { <-got; releaseFlock(f) }()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -49,7 +49,14 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 // lockPatience bounds the wait for a lock: longer than the longest capture.
 const lockPatience = 10 * time.Minute
 
-func (l *fileLock) unlock() { l.f.Close() }
+func (l *fileLock) unlock() { releaseFlock(l.f) }
+
+// releaseFlock gives a lock back and closes its file. Closing alone would not do
+// while a child that is just being started still has a copy of the descriptor.
+func releaseFlock(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // the close below would say what is wrong
+	f.Close()
+}
 
 // stamp is what the last holder of the capture lock left in the lock file.
 type stamp struct {

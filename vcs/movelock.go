@@ -24,5 +24,5 @@ func (w *Worktree) LockMove(holder string) (unlock func(), err error) {
 	}
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(holder+"\n"), 0)
-	return func() { f.Close() }, nil
+	return func() { releaseFlock(f) }, nil
 }

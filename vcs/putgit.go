@@ -42,6 +42,18 @@ func (w *Worktree) PutGit(to, from Commit, opt PutOptions) error {
 	if err != nil {
 		return err
 	}
+	if opt.Head {
+		// Whatever can be refused is refused before anything is written.
+		switch {
+		case target.meta.Head == nil:
+			return &NoGitStateError{Why: "the checkpoint does not know where HEAD was"}
+		case target.meta.Head.ID == "":
+			return &NoGitStateError{Why: "the branch had no commit yet"}
+		}
+		if err := w.giveBack(target.meta.Head.ID); err != nil {
+			return err
+		}
+	}
 	if opt.Index {
 		if err := w.putIndex(target); err != nil {
 			return err
@@ -49,9 +61,6 @@ func (w *Worktree) PutGit(to, from Commit, opt PutOptions) error {
 	}
 	if !opt.Head {
 		return nil
-	}
-	if target.meta.Head == nil {
-		return &NoGitStateError{Why: "the checkpoint does not know where HEAD was"}
 	}
 	if opt.Who == (Ident{}) {
 		opt.Who = Ident{Name: w.repo.Settings.UserName, Email: w.repo.Settings.UserEmail}
@@ -76,12 +85,6 @@ func (w *Worktree) putHead(to Head, was *Head, opt PutOptions) error {
 		if to.Ref == "" || tip != to.ID { // not half-way there either
 			return repo.ErrRefMoved
 		}
-	}
-	if to.ID == "" {
-		return &NoGitStateError{Why: "the branch had no commit yet"}
-	}
-	if err := w.giveBack(to.ID); err != nil {
-		return err
 	}
 	if to.Ref != "" && to.Ref != now.Ref {
 		tip, ok, err := w.repo.Ref(to.Ref)

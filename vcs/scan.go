@@ -39,7 +39,8 @@ type scanner struct {
 	noExec    bool // core.fileMode is off: the index knows what is executable
 	links     bool // some directories are submodules
 	sparse    bool
-	fresh     bool // no cache: everything is new
+	fresh     bool           // no cache: everything is new
+	only      map[int32]bool // what to visit (true) or to pass through; nil: everything
 	noCaps    bool
 	progress  func(done int)
 	loadIndex func() *trackedSet // for a directory that must be listed after all
@@ -118,6 +119,7 @@ func (s *scanner) run() error {
 		if !s.again.Load() || try == 3 {
 			return nil
 		}
+		s.only = nil
 	}
 }
 
@@ -178,6 +180,9 @@ func (s *scanner) work(wk *worker) {
 // visit lists d if it must be, looks at its entries, and queues the directories
 // in it.
 func (s *scanner) visit(wk *worker, d *dirRec, at int32) error {
+	if s.only != nil && !s.only[at] && !d.relist && d.flags&dirFresh == 0 {
+		return s.enter(d, false)
+	}
 	if d.flags&dirVirtual != 0 && !d.relist {
 		return s.enter(d, false)
 	}
@@ -216,9 +221,11 @@ func (s *scanner) visit(wk *worker, d *dirRec, at int32) error {
 	}
 	relist := d.relist || rules
 	if relist || d.stale.Load() || d.flags&(dirRacy|dirFresh|dirUnreadable|dirVirtual) != 0 || !d.sameStat(&st) {
+		ruled := d.ignoreAt >= 0
 		if err := s.list(wk, d, at, fd, &st); err != nil {
 			return err
 		}
+		relist = relist || !ruled && d.ignoreAt >= 0 // the first rules here, for all below
 	}
 	if err := s.enter(d, relist); err != nil {
 		return err
@@ -244,6 +251,9 @@ func (s *scanner) enter(d *dirRec, relist bool) error {
 			if relist {
 				s.dir(ch).relist = true
 			}
+			if s.skips(ch) {
+				continue
+			}
 			ts = append(ts, task{dir: ch})
 		}
 	}
@@ -251,6 +261,18 @@ func (s *scanner) enter(d *dirRec, relist bool) error {
 		s.push(ts...)
 	}
 	return nil
+}
+
+// skips tells that nothing at or below a directory has to be looked at.
+func (s *scanner) skips(at int32) bool {
+	if s.only == nil {
+		return false
+	}
+	if _, on := s.only[at]; on {
+		return false
+	}
+	d := s.dir(at)
+	return !d.relist && d.flags&dirFresh == 0
 }
 
 func (s *scanner) dir(i int32) *dirRec {
@@ -471,8 +493,8 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 			keep := *was
 			keep.nameOff, keep.nameLen = 0, 0
 			keep.flags = keep.flags&^(flagTracked|flagWasDir) | e.flags&(flagTracked|flagWasDir)
-			if s.noExec {
-				keep.flags = keep.flags&^flagExec | e.flags&flagExec
+			if s.noExec && (keep.flags^e.flags)&flagExec != 0 {
+				keep.flags, same = keep.flags^flagExec, false
 			}
 			if e.class == classGitlink && keep.id != e.id {
 				keep.id, same = e.id, false
@@ -486,6 +508,10 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 		if e.class == classDir {
 			if e.child < 0 {
 				e.child = s.newDir(join(d.path, string(name)), at, e.flags)
+			} else if ch, under := s.dir(e.child), d.flags&dirUnderIgnored != 0 || e.flags&flagTracked != 0; under != (ch.flags&dirUnderIgnored != 0) {
+				ch.flags ^= dirUnderIgnored
+				ch.relist, same = true, false
+				ch.changed.Store(true)
 			}
 			keptDirs[e.child] = true
 			e.flags &^= flagWasDir
@@ -520,7 +546,7 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 		}
 	}
 	d.entries, d.names = next.entries, next.names
-	if !same || s.noExec {
+	if !same {
 		d.changed.Store(true)
 	}
 	if d.mode != st.mode && d.parent >= 0 { // the parent notes the permission bits

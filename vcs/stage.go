@@ -461,6 +461,28 @@ func (w *Worktree) OpenStage(id string) (*Staged, error) {
 	return s, sc.Err()
 }
 
+// DiscardStages removes every stage of this worktree. Call it under the move
+// lock, when no move is open.
+func (w *Worktree) DiscardStages() error {
+	dir := w.stageDir("")
+	prefix := filepath.Base(dir)
+	if prefix == stageName { // in the root, with nothing else in it
+		return os.RemoveAll(dir)
+	}
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			if err := os.RemoveAll(filepath.Join(filepath.Dir(dir), e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Rescue stores whatever lies in the stage, unexpected, that no commit has, and
 // returns a commit of those paths alone; "" when there is nothing. With all, it
 // looks at every file of the stage, not only at those known to be odd.

@@ -71,6 +71,11 @@ type statCache struct {
 	raw      []byte
 	unmap    func() error
 	doubtful bool // objects it relied on may be gone
+
+	// Of a cache that a Watcher keeps in memory.
+	resident bool           // a capture leaves saving to the owner
+	unsaved  bool           // the file does not have all of it
+	only     map[int32]bool // the directories the next scan visits (true) or passes through; nil: all
 }
 
 func (c *statCache) close() {

@@ -33,7 +33,7 @@ func (s *Store) Shared(ctx context.Context) (unlock func(), err error) {
 	if set := s.cur.Load(); stale && set != nil {
 		s.rescan(set)
 	}
-	return func() { f.Close() }, nil
+	return func() { release(f) }, nil
 }
 
 // sharedWait is Shared for those who were given no context.
@@ -81,6 +81,13 @@ func flock(ctx context.Context, path string, how int) (*os.File, error) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// release gives a lock back and closes its file. Closing alone would not do
+// while a child that is just being started still has a copy of the descriptor.
+func release(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // nothing to do about it: the close comes next
+	f.Close()
 }
 
 // flockNow takes the lock or returns EWOULDBLOCK.

@@ -135,7 +135,7 @@ func (r *repacker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer release(lock)
 	r.opt.Crash("locked")
 	r.s.rescan(r.s.cur.Load())
 	if err := r.mark.all(ctx, r.opt.Roots); err != nil {

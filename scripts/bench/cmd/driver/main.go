@@ -102,7 +102,7 @@ func session(ctx context.Context, dir string, steps int, list string) error {
 		return err
 	}
 	defer w.Close()
-	objects := filepath.Join(w.Folder(), "store.git", "objects")
+	store := filepath.Join(w.Folder(), "store.git")
 	var g peer.Grown
 	var keep []vcs.Commit
 	take := func() error {
@@ -118,7 +118,7 @@ func session(ctx context.Context, dir string, steps int, list string) error {
 	if err := collect(ctx, w, keep); err != nil {
 		return err
 	}
-	if g.Before, err = tree.Bytes(objects); err != nil {
+	if g.Before, err = tree.Bytes(store); err != nil {
 		return err
 	}
 	for _, step := range tree.Session(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), steps) {
@@ -129,13 +129,13 @@ func session(ctx context.Context, dir string, steps int, list string) error {
 			return err
 		}
 	}
-	if g.Loose, err = tree.Bytes(objects); err != nil {
+	if g.Loose, err = tree.Bytes(store); err != nil {
 		return err
 	}
 	if err := collect(ctx, w, keep); err != nil {
 		return err
 	}
-	if g.After, err = tree.Bytes(objects); err != nil {
+	if g.After, err = tree.Bytes(store); err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(g)

@@ -91,3 +91,14 @@ func Median(values []float64) float64 {
 	}
 	return (v[half-1] + v[half]) / 2
 }
+
+// Peak fills in a row with the memory of the rounds, unless a contestant's was
+// too small to be told from the bench's own.
+func Peak(r Row, pairs []Pair) Row {
+	own := float64(OwnPeak())
+	filled := r.Measure(pairs, Memory)
+	if filled.Theirs <= own {
+		return r.Skip("the peer's peak cannot be told from the bench's own")
+	}
+	return filled
+}

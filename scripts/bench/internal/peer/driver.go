@@ -30,11 +30,12 @@ type Captured struct {
 }
 
 // Grown is what the driver prints about a session: every tree that it passed,
-// and the size of the store's objects.
+// and the size of the store.
 type Grown struct {
-	Trees         []string
-	Before, After int64 // after gc, both
-	Loose         int64 // before the second gc
+	Trees  []string
+	Before int64 // of the first tree, collected
+	Loose  int64 // of all trees, not yet collected
+	After  int64 // collected
 }
 
 // Driver is retcon's side: a program that does one thing with the library and
@@ -98,9 +99,9 @@ func (d Driver) GoGitStatus(ctx context.Context, dir string) (bench.Usage, error
 }
 
 // Retcon runs the whole command, as a user does.
-func (d Driver) Retcon(ctx context.Context, args ...string) (bench.Usage, error) {
-	_, u, err := d.command("retcon", args...).Run(ctx)
-	return u, err
+func (d Driver) Retcon(ctx context.Context, args ...string) (string, bench.Usage, error) {
+	out, u, err := d.command("retcon", args...).Run(ctx)
+	return string(out), u, err
 }
 
 // Verb tells why the command lacks a verb, "" when it has it.
@@ -108,7 +109,7 @@ func (d Driver) Verb(ctx context.Context, verb string) string {
 	if _, err := os.Stat(filepath.Join(d.Bins, "retcon")); err != nil {
 		return "the command does not build"
 	}
-	if _, err := d.Retcon(ctx, "help", verb); err != nil {
+	if _, _, err := d.Retcon(ctx, "help", verb); err != nil {
 		return "no verb " + verb + " yet"
 	}
 	return ""

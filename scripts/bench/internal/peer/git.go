@@ -4,6 +4,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -97,4 +98,14 @@ func (g Git) Version(ctx context.Context) string {
 		return fmt.Sprint(err)
 	}
 	return v
+}
+
+// Feed runs one git command that reads what is given.
+func (g Git) Feed(ctx context.Context, in []byte, args ...string) error {
+	cmd := exec.CommandContext(ctx, g.Bin, args...)
+	cmd.Dir, cmd.Env, cmd.Stdin = g.Dir, g.Env, bytes.NewReader(in)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %v: %s", args[0], err, bytes.TrimSpace(out))
+	}
+	return nil
 }

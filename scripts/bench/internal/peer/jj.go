@@ -46,12 +46,13 @@ func (j JJ) In(dir string) JJ {
 	return j
 }
 
-// Init makes the folder a repository of jj's alone, and takes it in.
+// Init makes the folder a repository of jj's alone, and commits what is in it:
+// otherwise every status would list the whole tree as new.
 func (j JJ) Init(ctx context.Context) error {
 	if _, _, err := j.Run(ctx, "git", "init", "--no-colocate"); err != nil {
 		return err
 	}
-	_, _, err := j.Run(ctx, "status")
+	_, _, err := j.Run(ctx, "commit", "-m", "base")
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Copy copies a tree, with modes and times, to a folder that must not exist.
-// Entries of its root named in without, sockets, FIFOs and devices are left out.
+// The paths in without, sockets, FIFOs and devices are left out.
 func Copy(from, to string, without ...string) error {
 	type stamp struct {
 		path string

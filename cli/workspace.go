@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/retcon-dev/retcon"
+)
+
+// use opens the workspace the command line is about, hands it to do, and closes
+// it. GIT_* variables have no say in which one that is.
+func (c *console) use(ctx context.Context, o retcon.Options, do func(*retcon.Workspace) error) (err error) {
+	w, err := c.open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := w.Close(); err == nil {
+			err = closed
+		}
+	}()
+	return do(w)
+}
+
+// open opens the workspace with the surroundings of this command line, and with
+// the configuration that lies in its store.
+func (c *console) open(ctx context.Context, o retcon.Options) (*retcon.Workspace, error) {
+	if c.Dir == "" {
+		return nil, &failure{Code: "NOT_FOUND", Message: "the current directory is gone", Hints: []string{"cd /"}}
+	}
+	o.Dir, o.Home, o.Now = c.Dir, c.Home, c.Now
+	o.XDGConfigHome = c.Getenv("XDG_CONFIG_HOME")
+	o.SystemConfig = systemConfig
+	o.AllowWide = o.AllowWide || c.wide
+	o.Progress = c.work.stage
+	if o.Load == nil {
+		o.Load = loadConfig
+	}
+	return retcon.Open(ctx, o)
+}
+
+// systemConfig is where git looks for the configuration of the machine.
+const systemConfig = "/etc/gitconfig"
+
+// there says whether a path, relative to the directory of this command line, is
+// on disk.
+func (c *console) there(path string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	_, err := os.Lstat(path)
+	return err == nil
+}

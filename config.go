@@ -1,0 +1,89 @@
+package retcon
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/retcon-dev/retcon/vcs"
+)
+
+// Config is what a user can set for a workspace. Zero means the default.
+type Config struct {
+	MaxFile       int64    `toml:"max_file" json:"max_file"`               // bytes; a larger file is noted, not captured
+	IgnoredMax    int64    `toml:"ignored_max" json:"ignored_max"`         // bytes; a larger ignored file is left alone
+	IgnoredPerDir int      `toml:"ignored_per_dir" json:"ignored_per_dir"` // of a folder with more ignored files none is captured
+	Include       []string `toml:"include" json:"include"`                 // patterns of ignored paths to capture like any other
+
+	KeepTools time.Duration `toml:"keep_tools" json:"keep_tools"` // how long all that tools and watchers made is kept
+	Budget    int64         `toml:"budget" json:"budget"`         // bytes the store may take; gc thins history to keep to it
+
+	Debounce time.Duration `toml:"debounce" json:"debounce"`   // how long watch waits for quiet
+	MaxDelay time.Duration `toml:"max_delay" json:"max_delay"` // and how long at most
+}
+
+// Defaults is what zero fields of a Config mean. A Budget of 0 is none.
+func Defaults() Config {
+	return Config{MaxFile: vcs.DefaultMaxFile, IgnoredMax: vcs.DefaultIgnoredMax, IgnoredPerDir: vcs.DefaultIgnoredPerDir,
+		Include: []string{}, KeepTools: 30 * 24 * time.Hour, Debounce: 500 * time.Millisecond, MaxDelay: 10 * time.Second}
+}
+
+// ConfigError is a setting that makes no sense.
+type ConfigError struct {
+	Key, Reason string
+}
+
+func (e *ConfigError) Error() string { return fmt.Sprintf("config: %s: %s", e.Key, e.Reason) }
+
+// Validate returns a *ConfigError about the first setting that makes no sense.
+func (c Config) Validate() error {
+	for _, n := range []struct {
+		key   string
+		value int64
+	}{
+		{"max_file", c.MaxFile}, {"ignored_max", c.IgnoredMax}, {"ignored_per_dir", int64(c.IgnoredPerDir)},
+		{"keep_tools", int64(c.KeepTools)}, {"budget", c.Budget}, {"debounce", int64(c.Debounce)}, {"max_delay", int64(c.MaxDelay)},
+	} {
+		if n.value < 0 {
+			return &ConfigError{Key: n.key, Reason: "is below zero"}
+		}
+	}
+	if c.KeepTools != 0 && c.KeepTools < time.Hour {
+		return &ConfigError{Key: "keep_tools", Reason: "is less than an hour"}
+	}
+	if c.MaxDelay != 0 && c.MaxDelay < c.Debounce {
+		return &ConfigError{Key: "max_delay", Reason: "is less than debounce"}
+	}
+	if slices.Contains(c.Include, "") {
+		return &ConfigError{Key: "include", Reason: "holds an empty pattern"}
+	}
+	return nil
+}
+
+// or fills the fields that are zero.
+func (c Config) or(d Config) Config {
+	if c.KeepTools == 0 {
+		c.KeepTools = d.KeepTools
+	}
+	if c.Debounce == 0 {
+		c.Debounce = d.Debounce
+	}
+	if c.MaxDelay == 0 {
+		c.MaxDelay = max(d.MaxDelay, c.Debounce)
+	}
+	return c
+}
+
+// limits are the settings that a worktree is opened with.
+type limits vcs.Options
+
+func (c Config) limits(o vcs.Options) limits {
+	o.MaxFile, o.IgnoredMax, o.IgnoredPerDir, o.Include = c.MaxFile, c.IgnoredMax, c.IgnoredPerDir, c.Include
+	return limits(o)
+}
+
+// same tells that a worktree opened with c need not be opened again.
+func (l limits) same(c Config) bool {
+	return l.MaxFile == c.MaxFile && l.IgnoredMax == c.IgnoredMax && l.IgnoredPerDir == c.IgnoredPerDir &&
+		slices.Equal(l.Include, c.Include)
+}

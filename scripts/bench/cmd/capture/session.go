@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/retcon-dev/retcon/scripts/bench/internal/peer"
+	"github.com/retcon-dev/retcon/scripts/bench/internal/tree"
+)
+
+// steps of a session whose bytes are counted.
+const steps = 1000
+
+// session counts what 1,000 checkpoints add to the store, and what the same
+// trees add to a git repository: both tightly packed before and after, packs
+// and their indexes counted, references not.
+func (c *captures) session(ctx context.Context) error {
+	const rival = "git repack -adf"
+	bare, commits := c.f.Case("bytes a checkpoint, trees alone"), c.f.Case("bytes a checkpoint, git's commits counted")
+	goal := c.f.Goal(1.2, 20000)
+	if !c.Wants(bare) && !c.Wants(commits) {
+		return nil
+	}
+	if why := c.Driver.Can(ctx, "collect"); why != "" {
+		return c.Skip(bare, rival, goal, why)
+	}
+	ours, theirs, err := c.grow(ctx)
+	if err != nil {
+		return c.Report.Add(c.Report.Row(bare, rival, goal).Fail(err))
+	}
+	per := func(bytes int64) float64 { return float64(bytes) / steps }
+	if err := c.Report.Add(c.Report.Row(bare, rival, goal).Compare(per(ours), per(theirs.trees), "B")); err != nil {
+		return err
+	}
+	return c.Report.Add(c.Report.Row(commits, rival, nil).Compare(per(ours), per(theirs.commits), "B"))
+}
+
+// grown is by how many bytes git's objects grew.
+type grown struct{ trees, commits int64 }
+
+func (c *captures) grow(ctx context.Context) (ours int64, theirs grown, err error) {
+	list := filepath.Join(filepath.Dir(c.f.Base), "paths")
+	if err := os.WriteFile(list, []byte(strings.Join(c.f.Paths, "\n")+"\n"), 0o600); err != nil {
+		return 0, theirs, err
+	}
+	dir, err := c.f.Copy(ctx, "session-ours")
+	if err != nil {
+		return 0, theirs, err
+	}
+	defer c.f.Remove(dir)
+	g, err := c.Driver.Session(ctx, dir, steps, list)
+	if err != nil {
+		return 0, theirs, err
+	}
+	theirs, trees, err := c.imported(ctx)
+	if err != nil {
+		return 0, theirs, err
+	}
+	if c.f.Generated && !slices.Equal(g.Trees[1:], trees) {
+		return 0, theirs, fmt.Errorf("the session passed other trees than git's")
+	}
+	return g.After - g.Before, theirs, nil
+}
+
+// imported brings the session's trees into a git repository: first each held by
+// a commit, then each by a reference of its own.
+func (c *captures) imported(ctx context.Context) (g grown, trees []string, err error) {
+	dir, err := c.f.Copy(ctx, "session-theirs")
+	if err != nil {
+		return g, nil, err
+	}
+	defer c.f.Remove(dir)
+	git := c.Git.In(dir)
+	packed := func() (int64, error) {
+		if err := git.Do(ctx, "repack -adfq"); err != nil {
+			return 0, err
+		}
+		return tree.Bytes(filepath.Join(dir, ".git", "objects"))
+	}
+	before, err := packed()
+	if err != nil {
+		return g, nil, err
+	}
+	stream, err := c.stream(ctx, git)
+	if err != nil {
+		return g, nil, err
+	}
+	if err := git.Feed(ctx, stream, "fast-import", "--quiet"); err != nil {
+		return g, nil, err
+	}
+	if g.commits, err = packed(); err != nil {
+		return g, nil, err
+	}
+	log, _, err := git.Run(ctx, "log", "--reverse", "--format=%T", "HEAD..bench")
+	if err != nil {
+		return g, nil, err
+	}
+	trees = strings.Fields(log)
+	var refs bytes.Buffer
+	for i, id := range trees {
+		fmt.Fprintf(&refs, "create refs/trees/%d %s\n", i, id)
+	}
+	fmt.Fprintln(&refs, "delete refs/heads/bench")
+	if err := git.Feed(ctx, refs.Bytes(), "update-ref", "--stdin"); err != nil {
+		return g, nil, err
+	}
+	if g.trees, err = packed(); err != nil {
+		return g, nil, err
+	}
+	g.trees, g.commits = g.trees-before, g.commits-before
+	return g, trees, nil
+}
+
+// stream is the session as git fast-import reads it.
+func (c *captures) stream(ctx context.Context, git peer.Git) ([]byte, error) {
+	head, _, err := git.Run(ctx, "rev-parse", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	text := map[string][]byte{}
+	var out bytes.Buffer
+	for i, step := range tree.Session(c.f.Paths, steps) {
+		fmt.Fprintf(&out, "commit refs/heads/bench\ncommitter bench <bench@example.invalid> %d +0000\ndata 0\n", 1700000001+i)
+		if i == 0 {
+			fmt.Fprintf(&out, "from %s\n", head)
+		}
+		for _, path := range step.Paths {
+			if text[path] == nil {
+				if text[path], err = os.ReadFile(filepath.Join(c.f.Base, path)); err != nil {
+					return nil, err
+				}
+			}
+			text[path] = tree.Changed(text[path], path, step.Version)
+			fmt.Fprintf(&out, "M %s inline %s\ndata %d\n%s\n", c.mode(path), quoted(path), len(text[path]), text[path])
+		}
+	}
+	return out.Bytes(), nil
+}
+
+func (c *captures) mode(path string) string {
+	if fi, err := os.Stat(filepath.Join(c.f.Base, path)); err == nil && fi.Mode()&0o100 != 0 {
+		return "100755"
+	}
+	return "100644"
+}
+
+func quoted(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
+}

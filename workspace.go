@@ -1,0 +1,299 @@
+package retcon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/retcon-dev/retcon/checkpoint"
+	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/vcs"
+)
+
+// Options of Open. Dir and Now are needed.
+type Options struct {
+	Dir string // absolute: where the command runs
+
+	// Home, XDGConfigHome and SystemConfig are where git's configuration
+	// outside the repository lies. Home is also what is too wide to capture.
+	Home, XDGConfigHome, SystemConfig string
+
+	Actor string // who records and moves: "user" when empty, or an agent's name
+	Now   func() time.Time
+
+	Create    bool // make a folder outside git a workspace
+	AllowWide bool // capture a home directory
+	Adopt     bool // go on with the history although another directory stands in the old one's place
+
+	Config Config
+	// Load, if set, is called with the store's folder, and its Config replaces
+	// the field.
+	Load func(folder string) (Config, error)
+
+	// Progress is told what is being done; total is 0 when it is not known. It
+	// may be called from any goroutine, one call at a time.
+	Progress func(stage string, done, total int)
+}
+
+// User is the actor when nobody else is named.
+const User = "user"
+
+// Workspace is a directory tree being worked in, with its ledger and store. It
+// is for one goroutine at a time; any number of processes may open the same.
+type Workspace struct {
+	opt  Options
+	vcs  *vcs.Worktree
+	db   *ledger.DB // nil until it is needed
+	tell sync.Mutex // around opt.Progress
+}
+
+// Open opens the workspace that o.Dir lies in: the nearest git worktree, or
+// folder that was made a workspace. Nothing of the ledger is opened before a
+// verb needs it.
+//
+// It fails with vcs.ErrNotWorkspace, vcs.ErrBare, *vcs.WideRootError or
+// *ConfigError.
+func Open(_ context.Context, o Options) (*Workspace, error) {
+	if o.Now == nil {
+		return nil, errors.New("BUG: Options.Now is not set")
+	}
+	if o.Actor == "" {
+		o.Actor = User
+	}
+	w := &Workspace{opt: o}
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	if o.Load == nil {
+		return w, nil
+	}
+	c, err := o.Load(w.Folder())
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	if c.limits(vcs.Options{}).same(w.opt.Config) {
+		w.opt.Config = c
+		return w, nil
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	w.opt.Config = c
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Workspace) open() (err error) {
+	o := &w.opt
+	if err := o.Config.Validate(); err != nil {
+		return err
+	}
+	w.vcs, err = vcs.Open(o.Dir, vcs.Options(o.Config.limits(vcs.Options{Home: o.Home, XDGConfigHome: o.XDGConfigHome,
+		SystemConfig: o.SystemConfig, Create: o.Create, AllowWide: o.AllowWide})))
+	return err
+}
+
+// Close gives back what Open took.
+func (w *Workspace) Close() error {
+	var err error
+	if w.db != nil {
+		err = w.db.Close()
+		w.db = nil
+	}
+	return errors.Join(err, w.vcs.Close())
+}
+
+// Root is the top of the worktree, an absolute path without symbolic links.
+func (w *Workspace) Root() string { return w.vcs.Root() }
+
+// Folder is where the ledger, the store and config.toml lie.
+func (w *Workspace) Folder() string { return w.vcs.Folder() }
+
+// Kind is "git", "linked", "submodule" or "plain".
+func (w *Workspace) Kind() string { return string(w.vcs.Kind()) }
+
+// Config is what is in force.
+func (w *Workspace) Config() Config { return w.opt.Config }
+
+func (w *Workspace) ledgerPath() string { return filepath.Join(w.Folder(), "ledger.db") }
+
+// ledger opens the ledger on the first use.
+func (w *Workspace) ledger() (*ledger.DB, error) {
+	if w.db != nil {
+		return w.db, nil
+	}
+	db, err := ledger.Open(w.ledgerPath(), ledger.Options{Now: w.opt.Now})
+	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	w.db = db
+	return db, nil
+}
+
+// view reads the ledger, as it is for this worktree: the row has no number when
+// nothing was recorded here.
+func (w *Workspace) view(ctx context.Context, do func(tx *ledger.Tx, row ledger.Worktree) error) error {
+	db, err := w.ledger()
+	if err != nil {
+		return err
+	}
+	r := w.recorder(db)
+	return db.View(ctx, func(tx *ledger.Tx) error {
+		row, err := r.Row(tx)
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return err
+		}
+		return do(tx, row)
+	})
+}
+
+// update changes the ledger, after what a dead process left has been settled.
+func (w *Workspace) update(ctx context.Context, do func(tx *ledger.Tx, row ledger.Worktree) error) error {
+	db, err := w.settled(ctx)
+	if err != nil {
+		return err
+	}
+	r := w.recorder(db)
+	return db.Update(ctx, func(tx *ledger.Tx) error {
+		row, err := r.Ensure(tx)
+		if err != nil {
+			return err
+		}
+		return do(tx, row)
+	})
+}
+
+func (w *Workspace) recorder(db *ledger.DB) *checkpoint.Recorder {
+	return &checkpoint.Recorder{Ledger: db, Worktree: w.vcs, Host: w.owner().Host, Adopt: w.opt.Adopt}
+}
+
+// owner is this process.
+func (w *Workspace) owner() ledger.Owner { return checkpoint.Self(w.opt.Actor) }
+
+// settled opens the ledger and finishes what processes that died have left
+// open: moves, and attempts, which count as interrupted.
+func (w *Workspace) settled(ctx context.Context) (*ledger.DB, error) {
+	db, err := w.ledger()
+	if err != nil {
+		return nil, err
+	}
+	var open bool
+	var dead []ledger.Attempt
+	err = w.view(ctx, func(tx *ledger.Tx, row ledger.Worktree) error {
+		if row.ID == 0 {
+			return nil
+		}
+		ops, err := tx.OpenOps()
+		if err != nil {
+			return err
+		}
+		for _, op := range ops {
+			for _, at := range op.Worktrees {
+				open = open || at.WorktreeID == row.ID
+			}
+		}
+		dead, err = deadAttempts(tx, row.ID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if open {
+		if _, err := w.Recover(ctx); err != nil {
+			return nil, &InterruptedMoveError{Err: err}
+		}
+	}
+	if len(dead) == 0 {
+		return db, nil
+	}
+	return db, db.Update(ctx, func(tx *ledger.Tx) error { return interrupt(tx, dead) })
+}
+
+// InterruptedMoveError says that a move whose process died could not be
+// settled. Nothing else is done before it is.
+type InterruptedMoveError struct{ Err error }
+
+func (e *InterruptedMoveError) Error() string { return "a move was interrupted: " + e.Err.Error() }
+func (e *InterruptedMoveError) Unwrap() error { return e.Err }
+
+// deadAttempts are those without an outcome whose process is gone.
+func deadAttempts(tx *ledger.Tx, worktree int64) (dead []ledger.Attempt, err error) {
+	open, err := tx.OpenAttempts(worktree)
+	for _, a := range open {
+		if !checkpoint.Alive(a.Owner) {
+			dead = append(dead, a)
+		}
+	}
+	return dead, err
+}
+
+// interrupt ends attempts, and the runs that have no other.
+func interrupt(tx *ledger.Tx, dead []ledger.Attempt) error {
+	for _, a := range dead {
+		err := tx.FinishAttempt(a.ID, ledger.Finish{Outcome: ledger.OutcomeInterrupted})
+		if errors.Is(err, ledger.ErrFinished) {
+			continue // somebody else has settled it
+		}
+		if err != nil {
+			return err
+		}
+		all, err := tx.Attempts(a.RunID)
+		if err != nil {
+			return err
+		}
+		going := false
+		for _, other := range all {
+			going = going || other.Outcome == ""
+		}
+		if going {
+			continue
+		}
+		if err := tx.SetRunStatus(a.RunID, ledger.OutcomeInterrupted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progress tells what is being done.
+func (w *Workspace) progress(stage string, done, total int) {
+	if w.opt.Progress == nil {
+		return
+	}
+	w.tell.Lock()
+	defer w.tell.Unlock()
+	w.opt.Progress(stage, done, total)
+}
+
+// rel turns the paths of a command line into paths below the root; nil when
+// there are none.
+func (w *Workspace) rel(paths []string) ([]string, error) {
+	var out []string
+	for _, p := range paths {
+		r, err := w.vcs.Rel(w.opt.Dir, p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// missed notes a capture that could not be made and that nobody waits for, so
+// that Doctor can tell.
+func (w *Workspace) missed(what string, err error) {
+	f, ferr := os.OpenFile(w.missedPath(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if ferr != nil {
+		return // the folder is in a worse state than a note could say
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s %s: %q\n", w.opt.Now().UTC().Format(time.RFC3339), what, err.Error())
+}
+
+func (w *Workspace) missedPath() string { return filepath.Join(w.Folder(), "log", "missed") }
