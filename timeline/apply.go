@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/internal/crash"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/vcs"
@@ -254,6 +256,8 @@ func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, e
 		}
 		p.Undoes, p.Head, p.Index = r.back.ID, back.Head, back.Index
 		f.changes, f.owner = m.backwards(changes, back)
+	case r.To.Tier == ledger.TierRescue:
+		f.changes, f.paths = rescued(changes, r)
 	case r.To.RunID != 0 && !r.Exact:
 		if f.owner, err = m.owners(ctx, r.To, now.Commit); err != nil {
 			return nil, err
@@ -272,6 +276,21 @@ func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, e
 	}
 	p.seal()
 	return p, nil
+}
+
+// rescued narrows the changes to what a rescue checkpoint is about: it holds
+// some paths, not a state, so nothing is absent from it.
+func rescued(changes []vcs.FileChange, r Request) ([]vcs.FileChange, []string) {
+	paths := r.Paths
+	var about struct {
+		Paths [][]byte `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(r.To.Stats), &about); err == nil && paths == nil {
+		for _, p := range about.Paths {
+			paths = append(paths, string(p))
+		}
+	}
+	return slices.DeleteFunc(changes, func(c vcs.FileChange) bool { return c.New.Kind == vcs.KindAbsent }), paths
 }
 
 // backwards narrows the changes to the paths a move touched, and takes a path
@@ -354,14 +373,10 @@ func (m *Mover) begin(ctx context.Context, r Request, p *Plan, now *vcs.Capture)
 	if err != nil {
 		return op, safety, err
 	}
+	facts := checkpoint.Known(ctx, m.W, now, "")
 	err = m.DB.Commit(ctx, func(tx *ledger.Tx) error {
-		stats, err := json.Marshal(now)
-		if err != nil {
-			return err
-		}
-		safety, err = tx.AppendCheckpoint(ledger.Checkpoint{WorktreeID: m.WorktreeID, Tier: ledger.TierSafety,
-			Commit: string(now.Commit), Tree: now.Tree, Note: "before " + p.Verb + " " + p.Target, Actor: m.Actor,
-			Partial: len(now.NotCaptured) > 0, Stats: string(stats)})
+		safety, err = checkpoint.Append(tx, m.WorktreeID, now, facts, checkpoint.What{Tier: ledger.TierSafety,
+			Note: "before " + p.Verb + " " + p.Target, Actor: m.Actor})
 		if err != nil {
 			return err
 		}
@@ -432,7 +447,11 @@ func (m *Mover) keepRescue(ctx context.Context, op *ledger.Op, c vcs.Commit, pat
 		return "", err
 	}
 	err = m.DB.Commit(ctx, func(tx *ledger.Tx) error {
-		stats, err := json.Marshal(map[string]any{"paths": paths})
+		about := make([][]byte, len(paths)) // base64: names are bytes
+		for i, p := range paths {
+			about[i] = []byte(p)
+		}
+		stats, err := json.Marshal(map[string]any{"paths": about})
 		if err != nil {
 			return err
 		}
