@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +59,11 @@ func crashChild(verb string) int {
 				f.Close()
 			}
 		}
+		if point == os.Getenv("CRASH_WRITE") {
+			for _, path := range []string{"change", "new/deep/b", "gone/deep/a"} {
+				p.write(path, "written meanwhile: "+path)
+			}
+		}
 		if point == at {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -90,10 +96,10 @@ func crashChild(verb string) int {
 }
 
 // child runs verb in a process of its own and tells whether it was killed.
-func child(t *testing.T, root, verb, at, log string) (killed bool) {
+func child(t *testing.T, root, verb, at, log string, env ...string) (killed bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), "CRASH_VERB="+verb, "CRASH_ROOT="+root, "CRASH_AT="+at, "CRASH_LOG="+log)
+	cmd.Env = append(append(os.Environ(), "CRASH_VERB="+verb, "CRASH_ROOT="+root, "CRASH_AT="+at, "CRASH_LOG="+log), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -270,5 +276,60 @@ func crashAt(t *testing.T, verb, at string, again bool) {
 		if t.Failed() {
 			t.Fatalf("after %s and then %s", at, second)
 		}
+	}
+}
+
+// Bytes that somebody writes while the move is going on are kept wherever it
+// dies: in the worktree, or in a rescue checkpoint.
+func TestCrashWriter(t *testing.T) {
+	const write = "CRASH_WRITE=move.restoring#1"
+	root, _, _ := crashScene(t, "restore")
+	log := filepath.Join(t.TempDir(), "points")
+	child(t, root, "restore", "", log, write)
+	all := points(t, log)
+	from := slices.Index(all, "move.restoring#1")
+	for i, at := range all[from+1:] {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
+		t.Run(strings.ReplaceAll(at, "#", "-"), func(t *testing.T) {
+			t.Parallel()
+			root, _, _ := crashScene(t, "restore")
+			if !child(t, root, "restore", at, "", write) {
+				t.Fatalf("did not reach %s", at)
+			}
+			child(t, root, "recover", "", "")
+			p := openPlace(t, root)
+			kept := make(map[string]bool)
+			err := p.db.View(context.Background(), func(tx *ledger.Tx) error {
+				rows, err := tx.Checkpoints(ledger.CheckpointQuery{Worktree: p.m.WorktreeID, Tier: ledger.TierRescue})
+				for _, row := range rows {
+					files, err := p.w.Files(context.Background(), vcs.Commit(row.Commit))
+					if err != nil {
+						return err
+					}
+					for _, f := range files {
+						if f.New.Kind == vcs.KindFile {
+							b, err := p.w.Content(f.New)
+							if err != nil {
+								return err
+							}
+							kept[string(b)] = true
+						}
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{"change", "new/deep/b", "gone/deep/a"} {
+				want := "written meanwhile: " + path
+				b, _ := os.ReadFile(filepath.Join(root, path))
+				if string(b) != want && !kept[want] {
+					t.Errorf("what was written to %s is lost", path)
+				}
+			}
+		})
 	}
 }

@@ -244,12 +244,14 @@ func checkPath(path string) error {
 	return nil
 }
 
-// manifest writes which path each file of the stage belongs to.
+// manifest writes which path each file of the stage belongs to, and which
+// contents are expected there: any other is somebody's work.
 func (s *Staged) manifest() error {
 	var b strings.Builder
 	for i := range s.steps {
 		if k := s.steps[i].kind; k == stepWrite || k == stepRemove || k == stepMkdir {
-			fmt.Fprintf(&b, "%d %q\n", s.steps[i].n, s.steps[i].change.Path)
+			c := s.steps[i].change
+			fmt.Fprintf(&b, "%d %q %q %q\n", s.steps[i].n, c.Old.ID, c.New.ID, c.Path)
 		}
 	}
 	return os.WriteFile(filepath.Join(s.dir, "manifest"), []byte(b.String()), 0o600)
@@ -447,16 +449,13 @@ func (w *Worktree) OpenStage(id string) (*Staged, error) {
 	sc := bufio.NewScanner(f)
 	sc.Buffer(nil, 1<<20)
 	for sc.Scan() {
-		num, quoted, _ := strings.Cut(sc.Text(), " ")
-		n, err := strconv.Atoi(num)
-		if err != nil {
-			continue
+		st := step{change: &FileChange{}, was: true, odd: true}
+		c := st.change
+		// A line that cannot be read is the torn end of a manifest that was being
+		// written: nothing had been displaced.
+		if n, _ := fmt.Sscanf(sc.Text(), "%d %q %q %q", &st.n, &c.Old.ID, &c.New.ID, &c.Path); n == 4 {
+			s.steps = append(s.steps, st)
 		}
-		path, err := strconv.Unquote(quoted)
-		if err != nil {
-			continue // the last line of a torn write: then nothing was displaced yet
-		}
-		s.steps = append(s.steps, step{n: n, change: &FileChange{Path: path}, was: true, odd: true})
 	}
 	return s, sc.Err()
 }
@@ -483,8 +482,8 @@ func (w *Worktree) DiscardStages() error {
 	return nil
 }
 
-// Rescue stores whatever lies in the stage, unexpected, that no commit has, and
-// returns a commit of those paths alone; "" when there is nothing. With all, it
+// Rescue stores whatever lies in the stage and is neither what the plan saw nor
+// what it put there, and returns a commit of those paths alone; "" when there is nothing. With all, it
 // looks at every file of the stage, not only at those known to be odd.
 func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error) {
 	wr := s.w.store.NewWriter()
@@ -502,7 +501,7 @@ func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error)
 		if err != nil {
 			return "", nil, fmt.Errorf("rescue %s: %w", st.change.Path, err)
 		}
-		if ok {
+		if id := e.ID.String(); ok && id != st.change.Old.ID && id != st.change.New.ID {
 			found[st.change.Path] = e
 		}
 	}
@@ -542,7 +541,7 @@ func (s *Staged) rescueFile(wr *object.Writer, name string) (e object.TreeEntry,
 		}
 		e.Mode, e.ID = object.ModeSymlink, object.Sum(object.Blob, []byte(target))
 		if s.w.store.Has(e.ID) {
-			return e, false, nil
+			return e, true, nil
 		}
 		return e, true, wr.AddHashed(e.ID, object.Blob, []byte(target))
 	case fi.Mode().IsRegular():
@@ -555,7 +554,7 @@ func (s *Staged) rescueFile(wr *object.Writer, name string) (e object.TreeEntry,
 			return e, false, err
 		}
 		if e.ID = id; s.w.store.Has(id) {
-			return e, false, nil
+			return e, true, nil
 		}
 		f, err := os.Open(path)
 		if err != nil {
