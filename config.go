@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/vcs"
 )
 
@@ -25,7 +26,7 @@ type Config struct {
 // Defaults is what zero fields of a Config mean. A Budget of 0 is none.
 func Defaults() Config {
 	return Config{MaxFile: vcs.DefaultMaxFile, IgnoredMax: vcs.DefaultIgnoredMax, IgnoredPerDir: vcs.DefaultIgnoredPerDir,
-		Include: []string{}, KeepTools: 30 * 24 * time.Hour, Debounce: 500 * time.Millisecond, MaxDelay: 10 * time.Second}
+		Include: []string{}, KeepTools: checkpoint.DefaultKeepTools, Debounce: vcs.DefaultDebounce, MaxDelay: vcs.DefaultMaxDelay}
 }
 
 // ConfigError is a setting that makes no sense.

@@ -86,7 +86,9 @@ func parseRef(ref Ref) (reference, error) {
 	case "start", "before", "after":
 		r = reference{kind: refEdge, text: point}
 	default:
-		r, err = parsePoint(ref, point)
+		if r, err = parsePoint(ref, point); err == nil && r.run != "" {
+			err = &RefError{Ref: ref, Reason: "a run is no point of a run"}
+		}
 	}
 	r.run = run
 	return r, err

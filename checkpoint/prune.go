@@ -59,15 +59,24 @@ func Prune(ctx context.Context, db *ledger.DB, p Policy) (Pruned, error) {
 	if err != nil {
 		return Pruned{}, err
 	}
-	err = inSteps(ctx, db, p.DryRun, ops, func(tx *ledger.Tx, id int64) (bool, error) {
-		return true, tx.PruneOp(id, p.Actor)
-	}, &out.Ops)
-	if err != nil {
-		return out, err
+	// Operations first: one that goes lets checkpoints go.
+	var steps []step
+	for _, id := range ops {
+		steps = append(steps, func(tx *ledger.Tx, done *Pruned) error {
+			done.Ops = append(done.Ops, id)
+			return tx.PruneOp(id, p.Actor)
+		})
 	}
-	err = inSteps(ctx, db, p.DryRun, going, func(tx *ledger.Tx, id int64) (bool, error) {
-		return deleted(tx.DeleteCheckpoint(id, p.Actor))
-	}, &out.Checkpoints)
+	for _, id := range going {
+		steps = append(steps, func(tx *ledger.Tx, done *Pruned) error {
+			ok, err := deleted(tx.DeleteCheckpoint(id, p.Actor))
+			if ok {
+				done.Checkpoints = append(done.Checkpoints, id)
+			}
+			return err
+		})
+	}
+	err = take(ctx, db, p.DryRun, steps, &out)
 	out.Kept -= len(out.Checkpoints)
 	return out, err
 }
@@ -163,28 +172,27 @@ func unreachable(tx *ledger.Tx, before time.Time) ([]int64, error) {
 	return found, nil
 }
 
-// errDry takes back a step of a dry run.
+// step gives one row up, and notes that it did.
+type step func(tx *ledger.Tx, done *Pruned) error
+
+// errDry takes a dry run back.
 var errDry = errors.New("dry run")
 
-// inSteps does something with each row, a few to a transaction, and notes those
-// of which it was done.
-func inSteps(ctx context.Context, db *ledger.DB, dry bool, ids []int64, do func(*ledger.Tx, int64) (bool, error), done *[]int64) error {
-	const step = 256
-	for len(ids) > 0 {
-		n := min(step, len(ids))
+// take takes steps, a few to a transaction; all in one that is taken back when
+// dry.
+func take(ctx context.Context, db *ledger.DB, dry bool, steps []step, out *Pruned) error {
+	const few = 256
+	for len(steps) > 0 {
+		n := min(few, len(steps))
 		if dry {
-			n = len(ids) // an operation that goes lets checkpoints go
+			n = len(steps)
 		}
-		var now []int64
+		var done Pruned
 		err := db.Update(ctx, func(tx *ledger.Tx) error {
-			now = now[:0]
-			for _, id := range ids[:n] {
-				ok, err := do(tx, id)
-				if err != nil {
+			done = Pruned{}
+			for _, s := range steps[:n] {
+				if err := s(tx, &done); err != nil {
 					return err
-				}
-				if ok {
-					now = append(now, id)
 				}
 			}
 			if dry {
@@ -195,7 +203,8 @@ func inSteps(ctx context.Context, db *ledger.DB, dry bool, ids []int64, do func(
 		if err != nil && !errors.Is(err, errDry) {
 			return err
 		}
-		*done, ids = append(*done, now...), ids[n:]
+		out.Ops, out.Checkpoints = append(out.Ops, done.Ops...), append(out.Checkpoints, done.Checkpoints...)
+		steps = steps[n:]
 	}
 	return nil
 }

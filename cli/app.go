@@ -82,7 +82,6 @@ func sharedFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print the answer and nothing else"},
 		&cli.BoolFlag{Name: "color", Usage: "colour the answer, whatever it is written to"},
 		&cli.BoolFlag{Name: "no-color", Usage: "never colour the answer"},
-		&cli.BoolFlag{Name: "wide", Usage: "work in a home directory, or one that holds it"},
 		&cli.BoolFlag{Name: "version", Usage: "print which build this is"},
 	}
 }
@@ -94,7 +93,6 @@ func (c *console) settle(ctx *cli.Context) error {
 		return misuse("--color and --no-color exclude each other")
 	}
 	c.colour = c.wantsColour(ctx.Bool("color"), ctx.Bool("no-color"))
-	c.wide = ctx.Bool("wide")
 	c.work = c.progress(ctx.Args().First())
 	if ctx.IsSet("C") {
 		return c.enter(ctx.String("C"))

@@ -19,8 +19,8 @@ func TestComplete(t *testing.T) {
 	}
 	for _, test := range []struct{ name, line, want string }{ // the last word is the current one; _ is empty
 		{"commands", "ver", "version"},
-		{"all commands", "_", "version completion help probe exec op panics child answers fails locked ask wait"},
-		{"commands of a group", "op _", "log show"},
+		{"all commands", "_", "init checkpoint exec watch snapshots log runs diff restore undo redo op gc doctor recover config version completion help probe wrap group panics child answers fails locked ask wait"},
+		{"commands of a group", "group _", "log show"},
 		{"flags", "probe --l", "--label"},
 		{"shared flags", "probe r1 --js", "--json"},
 		{"hidden flags", "probe -1", ""},
@@ -33,7 +33,7 @@ func TestComplete(t *testing.T) {
 		{"too many arguments", "completion bash _", ""},
 		{"commands, for help", "help comp", "completion"},
 		{"behind --", "probe -- -", ""},
-		{"another program's arguments", "exec sh --j", ""},
+		{"another program's arguments", "wrap sh --j", ""},
 		{"nonsense", "xyzzy --what --ever _", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

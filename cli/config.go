@@ -349,8 +349,10 @@ func (s setting) told(in retcon.Config) settingLine {
 		line.text = strings.Join(words, " ")
 	case int64:
 		line.text = strconv.FormatInt(v, 10)
-		if s.unit == "bytes" && v > 0 {
-			line.text = strings.ReplaceAll(size(v), " ", "")
+		if short := strings.ReplaceAll(size(v), " ", ""); s.unit == "bytes" && v > 0 {
+			if n, err := parseSize(short); err == nil && n == v {
+				line.text = short // only when nothing is lost
+			}
 		}
 	}
 	return line

@@ -147,9 +147,9 @@ type diffLine struct {
 }
 
 type lines struct {
-	Added   int  `json:"added"`
-	Removed int  `json:"removed"`
-	Binary  bool `json:"binary"`
+	Added   int   `json:"added"`
+	Removed int   `json:"removed"`
+	Binary  bool  `json:"binary"`
 	OldSize int64 `json:"old_size_bytes"`
 	NewSize int64 `json:"new_size_bytes"`
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/retcon-dev/retcon"
 )
 
 // The exit codes. They stand in the help of every command and in docs/json.md.
@@ -105,7 +107,8 @@ func explain(err error) *failure {
 	case errors.Is(err, context.Canceled):
 		return &failure{Code: "INTERRUPTED", Message: "interrupted"}
 	}
-	return &failure{Code: "FAILED", Message: err.Error()}
+	e := retcon.Explain(err)
+	return &failure{Code: e.Code, Message: e.Message, Hints: e.Hints}
 }
 
 // write prints an error: as lines, or as the one document that --json promises

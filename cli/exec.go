@@ -43,10 +43,14 @@ Examples:
 					Name: ctx.String("name"), Argv: argv,
 					Run: func(context.Context) (int, error) { return c.child(argv) },
 				})
-				if err != nil {
+				if result == nil {
 					return err
 				}
 				e := newExecuted(result)
+				if err != nil {
+					c.remark("%s", e.line()) // the program has run: say how far it is recorded
+					return err
+				}
 				if c.json {
 					if err := c.answer(e); err != nil {
 						return err
@@ -66,7 +70,10 @@ Examples:
 // findProgram looks before anything is recorded.
 func (c *console) findProgram(program string) error {
 	if strings.Contains(program, "/") {
-		return nil // the system says what is wrong with it
+		if !c.there(program) {
+			return &failure{Code: "NOT_FOUND", Message: name(program) + ": no such program"}
+		}
+		return nil // whatever else is wrong with it, the system says
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		return &failure{Code: "NOT_FOUND", Message: fmt.Sprintf("%s: no such program on PATH", name(program))}
@@ -165,11 +172,12 @@ func (e executed) line() string {
 	if e.Before != nil && e.After != nil {
 		text += fmt.Sprintf(" (%s to %s)", e.Before.Ref, e.After.Ref)
 	}
+	text += ": "
 	if e.Exit != 0 {
-		text += fmt.Sprintf(": exit %d", e.Exit)
+		text += fmt.Sprintf("exit %d, ", e.Exit)
 	}
 	if e.Totals.all() == 0 {
-		return text + ": nothing changed"
+		return text + "nothing changed"
 	}
-	return text + fmt.Sprintf(": %s; back with: retcon restore %s@before", e.Totals, e.Run)
+	return text + fmt.Sprintf("%s; back with: retcon restore %s@before", e.Totals, e.Run)
 }

@@ -20,10 +20,11 @@ type console struct {
 	json   bool // --json: one document on stdout instead of text
 	quiet  bool // --quiet: no progress, no remarks
 	colour bool // stdout takes colour
-	wide   bool // --wide: the workspace may be a home directory
 
 	line []string  // the command line, without the name of the program
 	work *progress // what the terminal shows of the work going on
+
+	stopped <-chan struct{} // closed by an interrupt
 
 	// values completes placeholders: what may stand where the help says
 	// <checkpoint>. It must be silent, quick, and read only.
@@ -42,6 +43,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env Env) int
 	c := &console{Env: env.orNothing(), in: stdin, out: stdout, err: stderr}
 	c.json = asksForJSON(args) // so that an error in the flags themselves is a document too
 	c.colour = c.wantsColour(false, false)
+	c.values = c.completions()
 
 	code := c.report(ctx, c.guarded(func() error { return c.run(ctx, args) }))
 	if code == 2 {
@@ -56,7 +58,7 @@ func (c *console) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		args = []string{app.Name}
 	}
-	c.line = args[1:]
+	c.line, c.stopped = args[1:], ctx.Done()
 	defer func() { c.work.done() }()
 	w := split(app, args[1:])
 	if err := w.check(app); err != nil {

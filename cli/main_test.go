@@ -54,12 +54,12 @@ func TestLine(t *testing.T) {
 		{"an argument with the name of a flag", "probe json --yes", probed{Args: []string{"json"}, Yes: true}},
 		{"commas survive", `probe r1 -i {"a":1,"b":2}`, probed{Args: []string{"r1"}, I: `{"a":1,"b":2}`}},
 		{"commas survive in lists", "probe r1 --only a,b --only c", probed{Args: []string{"r1"}, Only: []string{"a,b", "c"}}},
-		{"a command of a group", "op log -n 2", probed{Args: []string{"op log"}, N: 2}},
-		{"its flag before its name", "op --quiet log", probed{Args: []string{"op log"}}},
-		{"its argument before its flag", "op show 3 --quiet", probed{Args: []string{"3"}}},
-		{"another program's line", "exec -- claude -p hi -m x --help", probed{Args: []string{"claude", "-p", "hi", "-m", "x", "--help"}}},
-		{"without --", "exec -m x claude -p hi -m y --version", probed{Args: []string{"claude", "-p", "hi", "-m", "y", "--version"}, Label: "x"}},
-		{"with -- in it", "exec sh -c -- x", probed{Args: []string{"sh", "-c", "--", "x"}}},
+		{"a command of a group", "group log -n 2", probed{Args: []string{"group log"}, N: 2}},
+		{"its flag before its name", "group --quiet log", probed{Args: []string{"group log"}}},
+		{"its argument before its flag", "group show 3 --quiet", probed{Args: []string{"3"}}},
+		{"another program's line", "wrap -- claude -p hi -m x --help", probed{Args: []string{"claude", "-p", "hi", "-m", "x", "--help"}}},
+		{"without --", "wrap -m x claude -p hi -m y --version", probed{Args: []string{"claude", "-p", "hi", "-m", "y", "--version"}, Label: "x"}},
+		{"with -- in it", "wrap sh -c -- x", probed{Args: []string{"sh", "-c", "--", "x"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			words := strings.Fields(test.line)
@@ -70,7 +70,7 @@ func TestLine(t *testing.T) {
 			}
 			got := run(t, Env{}, append([]string{"--json"}, words...)...)
 			require.Equal(t, 0, got.code, got.err)
-			test.want.JSON = !strings.HasPrefix(test.line, "op show")
+			test.want.JSON = !strings.HasPrefix(test.line, "group show")
 			var v probed
 			require.NoError(t, json.Unmarshal([]byte(got.out), &v))
 			assert.Equal(t, test.want, v)
@@ -87,15 +87,15 @@ func TestMisuse(t *testing.T) {
 		{"the beginning of a command", "comp", `"comp" is not a command`, "retcon completion"},
 		{"nothing like a command", "xyzzy", `"xyzzy" is not a command`, "retcon --help"},
 		{"unknown command, help wanted", "xyzzy --help", `"xyzzy" is not a command`, "retcon --help"},
-		{"unknown command of a group", "op lgo", `"lgo" is not a command of retcon op`, "retcon op log"},
-		{"a group alone", "op", "retcon op needs one of: log, show", "retcon op --help"},
+		{"unknown command of a group", "group lgo", `"lgo" is not a command of retcon group`, "retcon group log"},
+		{"a group alone", "group", "retcon group needs one of: log, show", "retcon group --help"},
 		{"unknown flag", "probe r1 --lable x", "retcon probe has no flag --lable", "retcon probe --label"},
 		{"unknown shared flag", "--jsno probe r1", "retcon probe has no flag --jsno", "retcon probe --json"},
 		{"nothing like a flag", "probe r1 --xyzzy=3", "retcon probe has no flag --xyzzy", "retcon probe --help"},
 		{"a missing value", "probe r1 --label", "--label needs a value", "retcon probe --help"},
 		{"a value of the wrong kind", "probe r1 -n x", `invalid value "x" for flag -n: parse error`, "retcon probe --help"},
 		{"a missing argument", "probe --yes", "retcon probe: <run> is missing", "retcon probe --help"},
-		{"a missing argument of a group's command", "op show", "retcon op show: <operation> is missing", "retcon op show --help"},
+		{"a missing argument of a group's command", "group show", "retcon group show: <operation> is missing", "retcon group show --help"},
 		{"an argument too many", "version now", `retcon version: unexpected argument "now"`, "retcon version --help"},
 		{"no such help", "help xyzzy", `"xyzzy" is not a command`, "retcon --help"},
 		{"no such shell", "completion tcsh", `no completion for "tcsh", only for bash, zsh and fish`, "retcon completion bash"},
@@ -128,7 +128,7 @@ func TestFailures(t *testing.T) {
 		code int
 		err  string
 	}{
-		{"an error of the system cannot drive the terminal", "fails", 1, "retcon: open evil?[2J: permission denied\n"},
+		{"an error of the system cannot drive the terminal", "fails", 1, "retcon: open evil?[2J: permission denied\nhint: retcon doctor\n"},
 		{"a wrapped failure keeps its code and hints", "locked", 5, "retcon: run \"r7\" is locked by pid 4121\nhint: retcon recover r7\n"},
 		{"a child's code is not ours", "child 42", 1, "retcon: exit status 42\n"},
 		{"nor is 2", "child 2", 1, "retcon: exit status 2\n"},
@@ -175,8 +175,8 @@ func TestHelp(t *testing.T) {
 		assert.Contains(t, got.out, "  completion", line)
 		assert.NotContains(t, got.out, completeName, line)
 	}
-	got := run(t, Env{}, "op", "--help")
-	assert.Contains(t, got.out, "usage: retcon op <command> [--flag...]")
+	got := run(t, Env{}, "group", "--help")
+	assert.Contains(t, got.out, "usage: retcon group <command> [--flag...]")
 	assert.Contains(t, got.out, "  show  another\n")
 
 	got = run(t, Env{}, "version", "--help", "--json")
@@ -189,7 +189,9 @@ func TestHelp(t *testing.T) {
 // exit code 2.
 func FuzzMain(f *testing.F) {
 	f.Add("probe r1 -n 3 --json -- -x")
-	f.Add("op -- log")
+	f.Add("group -- log")
+	f.Add("op log --limit 0")
+	f.Add("config set max_file x")
 	f.Add("--json=maybe -C=/ probe -1 - -- --")
 	f.Add("__complete -- probe -n")
 	f.Add("= -= --= ---a -\x00")

@@ -84,11 +84,34 @@ type moved struct {
 	HeadMoved     *headChange `json:"head_moved"`
 }
 
-// step is what happens to one path.
+// step is what happens to one path. A directory that comes or goes together with
+// something in it is implied: it is done, but not counted and not shown.
 type step struct {
 	change
 	Action string `json:"action"`
 	Owner  string `json:"owner"`
+
+	implied bool
+}
+
+func newSteps(all []timeline.Step) []step {
+	told := make([]step, 0, len(all))
+	for i, s := range all {
+		one := step{change: newChange(s.FileChange), Action: s.Action, Owner: string(s.Owner)}
+		if s.Action == timeline.Mkdir || s.Action == timeline.Rmdir {
+			for _, next := range all[i+1:] { // sorted: what is in it follows, but for names such as "pkg-x"
+				if strings.HasPrefix(next.Path, s.Path+"/") {
+					one.implied = true
+					break
+				}
+				if !strings.HasPrefix(next.Path, s.Path) {
+					break
+				}
+			}
+		}
+		told = append(told, one)
+	}
+	return told
 }
 
 // note is a path that is left as it is, and why.
@@ -114,10 +137,11 @@ func newMoved(r *timeline.Result) moved {
 	}
 	m.Target, m.TargetCommit, m.Base, m.PlanID, m.Undoes = p.Target, string(p.TargetCommit), string(p.Base), p.ID, p.Undoes
 	m.Head, m.Index = p.Head, p.Index
-	for _, s := range p.Changes {
-		d := newChange(s.FileChange)
-		m.Changes = append(m.Changes, step{d, s.Action, string(s.Owner)})
-		m.Totals.add(d.Change)
+	m.Changes = newSteps(p.Changes)
+	for _, s := range m.Changes {
+		if !s.implied {
+			m.Totals.add(s.Change)
+		}
 	}
 	m.Kept, m.Conflicts, m.NotRestorable = newNotes(p.Kept), newNotes(p.Conflicts), newNotes(p.NotRestorable)
 	m.Warnings = append(m.Warnings, p.Warnings...)
@@ -220,9 +244,13 @@ func (m moved) sum() string {
 
 // plan lists at most n of the paths, and all that is left alone.
 func (m moved) plan(p *page, n int) {
-	for i, s := range m.Changes {
-		if i == n {
-			p.printf("  %s\n", p.dim(fmt.Sprintf("and %d more: retcon op show %d", len(m.Changes)-n, m.Op)))
+	i := 0
+	for _, s := range m.Changes {
+		if s.implied {
+			continue
+		}
+		if i++; i > n {
+			p.printf("  %s\n", p.dim(fmt.Sprintf("and %d more: retcon op show %d", m.Totals.all()-n, m.Op)))
 			break
 		}
 		p.printf("  ")

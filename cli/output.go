@@ -112,6 +112,9 @@ func (p *page) table(rows [][]string) {
 		}
 	}
 	for _, row := range rows {
+		for len(row) > 0 && row[len(row)-1] == "" {
+			row = row[:len(row)-1] // nothing ends in blanks
+		}
 		for i, cell := range row {
 			if i < len(row)-1 {
 				cell += strings.Repeat(" ", widths[i]-columns(cell)+2)

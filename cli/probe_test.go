@@ -10,6 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+func init() { verbatim["wrap"] = true }
+
 // probes are commands that only tests have. probe shows what reached it.
 func probes(c *console) []*cli.Command {
 	return []*cli.Command{
@@ -32,15 +34,15 @@ func probes(c *console) []*cli.Command {
 				})
 			},
 		},
-		{Name: "exec", Usage: "show a command line", ArgsUsage: "[--] <program> [<argument>...]",
+		{Name: "wrap", Usage: "show a command line", ArgsUsage: "[--] <program> [<argument>...]",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "m", Usage: "a `name`"}},
 			Action: func(ctx *cli.Context) error {
 				return c.answer(probed{Args: ctx.Args().Slice(), Label: ctx.String("m"), JSON: c.json})
 			}},
-		{Name: "op", Usage: "a group", Subcommands: []*cli.Command{
+		{Name: "group", Usage: "a group", Subcommands: []*cli.Command{
 			{Name: "log", Usage: "one of the group", Flags: []cli.Flag{&cli.IntFlag{Name: "n"}},
 				Action: func(ctx *cli.Context) error {
-					return c.answer(probed{Args: []string{"op log"}, N: ctx.Int("n"), JSON: c.json})
+					return c.answer(probed{Args: []string{"group log"}, N: ctx.Int("n"), JSON: c.json})
 				}},
 			{Name: "show", Usage: "another", ArgsUsage: "<operation>",
 				Action: func(ctx *cli.Context) error { return c.answer(probed{Args: ctx.Args().Slice()}) }},

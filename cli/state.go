@@ -53,8 +53,8 @@ func newChanges(all []retcon.FileChange) (told []change, sum totals) {
 
 func newState(s retcon.State) state {
 	told := state{Kind: s.Kind, ID: s.ID, Reason: s.Reason, Size: s.Size, Ignored: s.Ignored}
-	if s.Mode != 0 {
-		told.Mode = fmt.Sprintf("%04o", s.Mode)
+	if mode := s.Mode & 0o7777; mode != 0 {
+		told.Mode = fmt.Sprintf("%04o", mode)
 	}
 	return told
 }

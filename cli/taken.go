@@ -48,16 +48,21 @@ func newTaken(p *retcon.Checkpoint) taken {
 		Ref: p.Ref, Commit: p.Commit, Tree: p.Tree, Tier: p.Tier, Run: p.Run, Edge: p.Edge,
 		Label: p.Label, Pinned: p.Pinned, Note: p.Note, Actor: p.Actor, Created: p.Created.UTC(),
 		Files: p.Files, Unchanged: p.Unchanged, Partial: p.Partial,
-		NotCaptured: []missing{}, Special: newPlaces(p.Special),
+		NotCaptured: newMissing(p.NotCaptured), Special: newPlaces(p.Special),
 		Head: head{p.Head.Ref, p.Head.ID}, Operation: p.Operation,
 	}
 	if p.Changed >= 0 {
 		t.Changed = &p.Changed
 	}
-	for _, m := range p.NotCaptured {
-		t.NotCaptured = append(t.NotCaptured, missing{newPlace(m.Path), m.Reason, m.Size})
-	}
 	return t
+}
+
+func newMissing(all []retcon.Missing) []missing {
+	told := make([]missing, 0, len(all))
+	for _, m := range all {
+		told = append(told, missing{newPlace(m.Path), m.Reason, m.Size})
+	}
+	return told
 }
 
 func newTakens(all []retcon.Checkpoint) []taken {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -21,13 +22,23 @@ func (c *console) confirm(question, withYes string) error {
 	}
 	c.work.done()
 	fmt.Fprintf(c.err, "%s [y/N] ", clean(question))
-	line, err := bufio.NewReader(c.in).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(c.err) // the end of input: the cursor still stands behind the question
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
+	typed := make(chan string, 1)
+	go func() {
+		line, err := bufio.NewReader(c.in).ReadString('\n')
+		if err != nil {
+			fmt.Fprintln(c.err) // the end of input: the cursor still stands behind the question
+		}
+		typed <- line
+	}()
+	select {
+	case line := <-typed:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return nil
+		}
+	case <-c.stopped:
+		fmt.Fprintln(c.err)
+		return context.Canceled
 	}
 	return &failure{Code: "REFUSED", Message: "not confirmed; nothing was changed"}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,15 +50,14 @@ Examples:
 					}
 				}
 				c.remark("watching; interrupt to end")
-				err := w.Watch(stopping, o)
-				switch {
-				case unwritten != nil:
-					return unwritten
-				case watching.Err() != nil && (err == nil || errors.Is(err, watching.Err()) || errors.Is(err, context.Canceled)):
-					c.remark("%s in %s", count(n, "checkpoint"), c.Now().Sub(began).Round(time.Second))
-					return nil
+				if err := w.Watch(stopping, o); err != nil {
+					return err
 				}
-				return err
+				if unwritten != nil {
+					return unwritten
+				}
+				c.remark("%s in %s", count(n, "checkpoint"), c.Now().Sub(began).Round(time.Second))
+				return nil
 			})
 		},
 	}

@@ -32,7 +32,7 @@ func (c *console) open(ctx context.Context, o retcon.Options) (*retcon.Workspace
 	o.Dir, o.Home, o.Now = c.Dir, c.Home, c.Now
 	o.XDGConfigHome = c.Getenv("XDG_CONFIG_HOME")
 	o.SystemConfig = systemConfig
-	o.AllowWide = o.AllowWide || c.wide
+	o.AllowWide = o.AllowWide || c.hasStore() // whoever made it was asked to
 	o.Progress = c.work.stage
 	if o.Load == nil {
 		o.Load = loadConfig

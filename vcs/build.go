@@ -35,7 +35,7 @@ type modes struct {
 }
 
 func (m modes) of(e *entry) uint32 {
-	if e.flags&flagExec != 0 || e.mode&0o100 != 0 {
+	if e.flags&flagExec != 0 { // as the tree says it, which is how it is read
 		return m.Exec
 	}
 	return m.File
@@ -62,7 +62,7 @@ func commonModes(dirs []*dirRec) modes {
 		for i := range d.entries {
 			switch e := &d.entries[i]; {
 			case e.class != classFile:
-			case e.mode&0o100 != 0:
+			case e.flags&flagExec != 0:
 				exec[e.mode&0o7777]++
 			default:
 				file[e.mode&0o7777]++

@@ -88,11 +88,17 @@ func (wt *Watcher) Close() error {
 		return nil // somebody is capturing and will write a newer one
 	}
 	defer lk.unlock()
-	var now fileStat
-	if err := statPath(wt.w.cachePath(), &now); err == nil && now != wt.file {
-		return nil // somebody has written one meanwhile, of a later state or an equal one
+	if !wt.fileIsOurs() {
+		return nil
 	}
 	return wt.save()
+}
+
+// fileIsOurs tells that the cache file is as we left it. Another's is kept: it
+// may be of a later state, and is no worse in any case.
+func (wt *Watcher) fileIsOurs() bool {
+	var now fileStat
+	return statPath(wt.w.cachePath(), &now) != nil || now == wt.file
 }
 
 // Capture is Worktree.Capture. While the worktree is held for a move, with
@@ -132,10 +138,9 @@ func (wt *Watcher) capture(ctx context.Context, opt CaptureOptions, sources []ig
 		all = true
 	}
 	if all {
-		if err := wt.reload(digest); err != nil {
+		if err := wt.reload(digest, now); err != nil {
 			return nil, err
 		}
-		wt.captures, wt.checked = 0, now
 	} else {
 		c.only = wt.only(dirty)
 	}
@@ -165,9 +170,9 @@ func (wt *Watcher) capture(ctx context.Context, opt CaptureOptions, sources []ig
 
 // reload makes the cache the one in the file, or none. What only memory has is
 // written first, when it is sound.
-func (wt *Watcher) reload(digest string) error {
+func (wt *Watcher) reload(digest string, now int64) error {
 	if c := wt.cache; c != nil {
-		if c.unsaved && c.facts.Generation == wt.w.store.Generation() {
+		if c.unsaved && c.facts.Generation == wt.w.store.Generation() && wt.fileIsOurs() {
 			if err := wt.save(); err != nil {
 				return fmt.Errorf("stat cache: %w", err)
 			}
@@ -179,9 +184,13 @@ func (wt *Watcher) reload(digest string) error {
 		return err
 	}
 	wt.cache = c // scan saves it
-	if wt.moved || wt.notify == nil {
+	wt.mu.Lock()
+	again := wt.moved || wt.notify == nil || wt.noRoom && now-wt.checked > watchCheck
+	wt.mu.Unlock()
+	if again {
 		wt.reset()
 	}
+	wt.captures, wt.checked = 0, now
 	wt.cover()
 	wt.take() // what was new to watch is looked at now
 	return nil
@@ -214,7 +223,7 @@ func (wt *Watcher) settle() {
 	for _, d := range wt.cache.dirs {
 		if d.changed.Load() {
 			d.ignoreAt = -1
-			if i, ok := d.find(".gitignore"); ok {
+			if i, ok := d.find(".gitignore"); ok && d.entries[i].class != classSparse {
 				d.ignoreAt = i
 			}
 			d.changed.Store(false)
@@ -403,7 +412,7 @@ func (wt *Watcher) event(e fsnotify.Event) {
 		})
 		return
 	}
-	rel, ok := strings.CutPrefix(e.Name+"/", wt.w.root+"/")
+	rel, ok := strings.CutPrefix(e.Name+"/", strings.TrimSuffix(wt.w.root, "/")+"/")
 	if !ok {
 		wt.mark(func() { wt.all = true })
 		return
