@@ -182,11 +182,16 @@ func (w *Workspace) Pin(ctx context.Context, ref Ref, pinned bool) error {
 	return w.change(ctx, ref, func(tx *ledger.Tx, id int64) error { return tx.SetPinned(id, pinned, w.opt.Actor) })
 }
 
-// Forget deletes checkpoints, all of them or, when one is pinned or needed, none.
-// Their space comes back at the next Collect.
+// Forget deletes checkpoints and, where a reference is a run's number, runs with
+// all of theirs; all of them or, when one is pinned or needed, none. Their space
+// comes back at the next Collect.
 func (w *Workspace) Forget(ctx context.Context, refs []Ref) error {
-	var ids []int64
+	var runs, ids []int64
 	for _, ref := range refs {
+		if run, ok := runNumber(ref); ok {
+			runs = append(runs, run)
+			continue
+		}
 		c, err := w.resolve(ctx, ref)
 		if err != nil {
 			return err
@@ -198,6 +203,15 @@ func (w *Workspace) Forget(ctx context.Context, refs []Ref) error {
 	return w.update(ctx, func(tx *ledger.Tx, _ ledger.Worktree) error {
 		for _, id := range ids {
 			if err := tx.DeleteCheckpoint(id, w.opt.Actor); err != nil {
+				return err
+			}
+		}
+		for _, id := range runs {
+			err := tx.DeleteRun(id, w.opt.Actor)
+			if errors.Is(err, ledger.ErrNotFound) {
+				err = &RefError{Ref: Ref(runRef(id)), Reason: "no such run"}
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -109,13 +109,22 @@ func parsePoint(ref Ref, s string) (reference, error) {
 	case s[0] == 'c' && number:
 		return reference{kind: refNumber, n: n}, nil
 	case s[0] == 'r' && number:
-		return reference{kind: refEdge, run: s, text: "newest"}, nil
+		return reference{kind: refEdge, run: s, text: "newest", n: n}, nil
 	case s[0] == '-' && number:
 		return reference{kind: refBack, n: n}, nil
 	case s[0] == '-':
 		return reference{}, &RefError{Ref: ref, Reason: "no such reference"}
 	}
 	return reference{kind: refWord, text: s}, nil
+}
+
+// runNumber tells that a reference is "r3" and nothing else.
+func runNumber(ref Ref) (int64, bool) {
+	r, err := parseRef(ref)
+	if err != nil || r.run != string(ref) {
+		return 0, false
+	}
+	return r.n, true
 }
 
 // Resolve returns the checkpoint that a reference names.

@@ -352,3 +352,30 @@ func TestAlive(t *testing.T) {
 	far.Host, far.PID = me.Host+"x", 1<<30
 	assert.True(t, checkpoint.Alive(far), "of another host nothing is known")
 }
+
+// Between a capture and its row nothing else knows that the commit is needed.
+func TestCollectWaitsForTheRow(t *testing.T) {
+	p := newPlace(t)
+	p.write("a", "1")
+	other, err := vcs.Open(p.root, vcs.Options{})
+	require.NoError(t, err)
+	defer other.Close()
+	what := checkpoint.What{Tier: ledger.TierTool, Capture: func(ctx context.Context, o vcs.CaptureOptions) (*vcs.Capture, error) {
+		c, err := p.Worktree.Capture(ctx, o)
+		require.NoError(t, err)
+		require.NoError(t, os.RemoveAll(filepath.Join(p.Worktree.Folder(), "statcache")))
+		require.NoError(t, os.Mkdir(filepath.Join(p.Worktree.Folder(), "statcache"), 0o700))
+		soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		_, err = other.Collect(soon, vcs.CollectOptions{Roots: checkpoint.Live(ctx, p.Ledger)})
+		assert.Error(t, err)
+		return c, nil
+	}}
+	r := p.record(what)
+	fresh, err := vcs.Open(p.root, vcs.Options{})
+	require.NoError(t, err)
+	defer fresh.Close()
+	_, err = fresh.Collect(ctx, vcs.CollectOptions{Roots: checkpoint.Live(ctx, p.Ledger)})
+	require.NoError(t, err)
+	require.NoError(t, fresh.Complete(ctx, vcs.Commit(r.Checkpoint.Commit)))
+}

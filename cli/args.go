@@ -237,7 +237,7 @@ func placeholders(usage string) []placeholder {
 		default:
 			word, usage, _ = strings.Cut(usage, " ")
 		}
-		if word == "--" {
+		if word == "--" || word == "[--]" {
 			continue
 		}
 		if word[0] == '[' {

@@ -24,7 +24,7 @@ while they were read. They are never deleted by a restore.
 Examples:
   retcon checkpoint
   retcon checkpoint -m 'before the big rename'
-  retcon checkpoint --label start --pin`,
+  retcon checkpoint --label before-rename --pin`,
 		Action: func(ctx *cli.Context) error {
 			o := retcon.CheckpointOptions{
 				Label: ctx.String("label"), MoveLabel: ctx.Bool("move"),

@@ -105,9 +105,29 @@ func loadConfig(folder string) (retcon.Config, error) {
 	}
 	in, err := parseConfig(string(text))
 	if err != nil {
-		return in, &failure{Code: "CONFIG", Message: fmt.Sprintf("%s: %v", name(file), err), Hints: []string{"${EDITOR:-vi} " + quoted(file)}}
+		return in, badConfig(file, "", err)
 	}
 	return in, nil
+}
+
+// badConfig is a file that cannot be used, and how it is mended.
+func badConfig(file, what string, err error) error {
+	hint := "${EDITOR:-vi} " + quoted(file)
+	var unknown *noSetting
+	if errors.As(err, &unknown) {
+		hint = "retcon config unset " + quoted(unknown.key)
+	}
+	return &failure{Code: "CONFIG", Message: fmt.Sprintf("%s: %s%v", name(file), what, err), Hints: []string{hint}}
+}
+
+// noSetting is a key that nobody knows.
+type noSetting struct{ key string }
+
+func (e *noSetting) Error() string {
+	if near := nearest(e.key, settingKeys()); near != "" {
+		return fmt.Sprintf("there is no setting %q, but %s", e.key, near)
+	}
+	return fmt.Sprintf("there is no setting %q", e.key)
 }
 
 func parseConfig(text string) (retcon.Config, error) {
@@ -117,11 +137,7 @@ func parseConfig(text string) (retcon.Config, error) {
 		return in, err
 	}
 	for _, key := range meta.Undecoded() {
-		near := nearest(key.String(), settingKeys())
-		if near != "" {
-			near = ", but a " + near
-		}
-		return in, fmt.Errorf("there is no setting %q%s", key, near)
+		return in, &noSetting{key.String()}
 	}
 	return in, in.Validate()
 }
@@ -129,10 +145,13 @@ func parseConfig(text string) (retcon.Config, error) {
 // changeConfig sets a key to values, or takes it out when there are none.
 func (c *console) changeConfig(ctx *cli.Context, values []string) error {
 	s, err := findSetting(ctx.Args().First())
-	if err != nil {
-		return err
-	}
 	line := ""
+	if err != nil {
+		if values != nil {
+			return err
+		}
+		s.key = ctx.Args().First() // of no use in the file: it may go
+	}
 	if values != nil {
 		literal, err := s.literal(values)
 		if err != nil {
@@ -148,17 +167,23 @@ func (c *console) changeConfig(ctx *cli.Context, values []string) error {
 			return fmt.Errorf("config: %w", err)
 		}
 		text := withLine(string(old), s.key, line)
+		if s.get == nil && text == string(old) {
+			_, err := findSetting(s.key)
+			return err
+		}
 		in, err := parseConfig(text)
 		var setting *retcon.ConfigError
 		if errors.As(err, &setting) {
 			return misuse(setting.Error(), "retcon config list")
 		}
 		if err != nil {
-			return &failure{Code: "CONFIG", Message: fmt.Sprintf("%s would not be understood any more: %v", name(file), err),
-				Hints: []string{"${EDITOR:-vi} " + quoted(file)}}
+			return badConfig(file, "after this change ", err)
 		}
 		if err := replaceFile(file, text); err != nil {
 			return fmt.Errorf("config: %w", err)
+		}
+		if s.get == nil {
+			return c.answer(value{settingLine{Key: s.key}})
 		}
 		return c.answer(value{s.told(in)})
 	})
@@ -385,7 +410,13 @@ func shortDuration(d time.Duration) string {
 // value answers get, set and unset.
 type value struct{ settingLine }
 
-func (v value) Text(p *page) { p.printf("%s\n", v.text) }
+func (v value) Text(p *page) {
+	if v.text == "" {
+		p.printf("-\n")
+		return
+	}
+	p.printf("%s\n", v.text)
+}
 
 type settingsAnswer struct {
 	File     string        `json:"file"`

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/retcon-dev/retcon"
@@ -21,7 +23,7 @@ func (c *console) doctorCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				h := health{OK: found.OK, Checks: []checked{}}
+				h := health{OK: found.OK, Checks: []checked{}, Unrestorable: append([]string{}, found.Unrestorable...)}
 				for _, one := range found.Checks {
 					h.Checks = append(h.Checks, checked{one.Name, one.OK, one.Detail, one.Hint})
 				}
@@ -41,6 +43,8 @@ func (c *console) doctorCommand() *cli.Command {
 type health struct {
 	OK     bool      `json:"ok"`
 	Checks []checked `json:"checks"`
+
+	Unrestorable []string `json:"unrestorable"`
 }
 
 type checked struct {
@@ -65,6 +69,9 @@ func (h health) Text(p *page) {
 		}
 	}
 	p.table(rows)
+	if len(h.Unrestorable) > 0 {
+		p.printf("%s %s\n", p.red("cannot be put back whole:"), strings.Join(h.Unrestorable, " "))
+	}
 	if bad > 0 {
 		p.printf("%s of %d\n", count(bad, "check failed", "checks failed"), len(h.Checks))
 	}

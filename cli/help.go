@@ -111,7 +111,10 @@ func newUsage(app *cli.App, w words) usage {
 			u.Commands = append(u.Commands, verbLine{Name: sub.Name, Usage: sub.Usage})
 		}
 	}
-	if len(u.Commands) > 0 {
+	switch {
+	case len(u.Commands) > 0 && w.command.Action != nil:
+		u.Synopsis += " [<command>]"
+	case len(u.Commands) > 0:
 		u.Synopsis += " <command>"
 	}
 	if w.command.ArgsUsage != "" {

@@ -95,6 +95,15 @@ func TestMisuse(t *testing.T) {
 		{"a missing value", "probe r1 --label", "--label needs a value", "retcon probe --help"},
 		{"a value of the wrong kind", "probe r1 -n x", `invalid value "x" for flag -n: parse error`, "retcon probe --help"},
 		{"a missing argument", "probe --yes", "retcon probe: <run> is missing", "retcon probe --help"},
+		{"a missing program", "exec", "retcon exec: <program> is missing", "retcon exec --help"},
+		{"a number too small", "op log --limit 0", "--limit is at least 1, not 0", ""},
+		{"no number of an operation", "undo last", `"last" is not the number of an operation`, "retcon op log"},
+		{"no such side", "undo --conflicts ours", `--conflicts is theirs or mine, not "ours"`, ""},
+		{"two forms of a difference", "diff --stat --patch", "--stat, --patch and --name-only exclude each other", ""},
+		{"no such tier", "snapshots --tier hand", `there is no tier "hand", only manual, tool, watch, safety, rescue`, ""},
+		{"a budget that is no size", "gc --budget much", `--budget: "much" is not a size such as 20MiB`, ""},
+		{"a setting of the wrong kind", "config set keep_tools 3", `keep_tools: "3" is not a duration such as 500ms, 10s or 720h`, "retcon config set --help"},
+		{"a setting with two values", "config set max_file 1 2", "max_file: takes one value", "retcon config set --help"},
 		{"a missing argument of a group's command", "group show", "retcon group show: <operation> is missing", "retcon group show --help"},
 		{"an argument too many", "version now", `retcon version: unexpected argument "now"`, "retcon version --help"},
 		{"no such help", "help xyzzy", `"xyzzy" is not a command`, "retcon --help"},
@@ -199,7 +208,7 @@ func FuzzMain(f *testing.F) {
 		words := strings.Fields(line)
 		for _, w := range words {
 			switch w {
-			case "panics", "child", "wait", "answers":
+			case "panics", "child", "wait", "answers", "exec", "watch", "-C":
 				t.Skip() // they do as they are told
 			}
 		}

@@ -15,7 +15,7 @@ func moveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "show what would happen, and touch nothing"},
-		&cli.StringFlag{Name: "conflicts", Usage: "where both the run and somebody else changed a file, take `side`: theirs (the checkpoint's) or mine (what is there)"},
+		&cli.StringFlag{Name: "conflicts", Usage: "of a file that both the run and you changed take `side`: theirs (the checkpoint's) or mine"},
 		&cli.StringFlag{Name: "request-id", Usage: "carry this out once, however often it is asked for under the same `key`"},
 		&cli.BoolFlag{Name: "steal", Usage: "go ahead although a run is going on here"},
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -37,6 +38,9 @@ func (c *console) snapshotsCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if tier := ctx.String("tier"); tier != "" && !slices.Contains(tiers, tier) {
+				return misuse(fmt.Sprintf("there is no tier %q, only %s", tier, strings.Join(tiers, ", ")))
+			}
 			return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
 				o := retcon.ListOptions{Limit: limit, Run: retcon.Ref(ctx.String("run")), Tier: ctx.String("tier"), All: ctx.Bool("all")}
 				if before := ctx.String("before"); before != "" {
@@ -55,6 +59,9 @@ func (c *console) snapshotsCommand() *cli.Command {
 		},
 	}
 }
+
+// tiers are why a checkpoint can have been taken.
+var tiers = []string{retcon.TierManual, retcon.TierTool, retcon.TierWatch, retcon.TierSafety, retcon.TierRescue}
 
 func atLeastOne(ctx *cli.Context, flag string) (int, error) {
 	n := ctx.Int(flag)
@@ -171,7 +178,7 @@ func (c *console) forgetCommand() *cli.Command {
 		Description: `What undo needs, what has a label and what is pinned is not forgotten.
 
 Examples:
-  retcon snapshots forget c2 --yes`,
+  retcon snapshots forget c3 --yes`,
 		Action: func(ctx *cli.Context) error {
 			return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
 				var going []taken

@@ -101,8 +101,13 @@ func (t taken) Text(p *page) {
 }
 
 func (m missing) why() string {
-	if m.Size > 0 {
-		return m.Reason + ", " + size(m.Size)
+	switch m.Reason {
+	case "size":
+		return "too large, " + size(m.Size)
+	case "changing":
+		return "changed while it was read"
+	case "reserved":
+		return "a name that git keeps for itself"
 	}
 	return m.Reason
 }

@@ -18,7 +18,7 @@ func (c *console) completions() map[string]func(context.Context) []candidate {
 		"run":        c.runValues,
 		"label":      c.labelValues,
 		"operation":  c.operationValues,
-		"tier":       choices("manual", "tool", "watch", "safety", "rescue"),
+		"tier":       choices(tiers...),
 		"side":       choices("theirs", "mine"),
 		"key":        choices(settingKeys()...),
 	}

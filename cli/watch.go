@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,7 +51,8 @@ Examples:
 					}
 				}
 				c.remark("watching; interrupt to end")
-				if err := w.Watch(stopping, o); err != nil {
+				err := w.Watch(stopping, o)
+				if err != nil && (watching.Err() == nil || !errors.Is(err, watching.Err())) {
 					return err
 				}
 				if unwritten != nil {

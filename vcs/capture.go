@@ -92,7 +92,7 @@ func (w *Worktree) captureLocked(ctx context.Context, opt CaptureOptions, lk *fi
 		return nil, err
 	}
 	digest := w.rulesDigest(sources)
-	cache, err := w.loadCache(digest)
+	cache, err := w.loadCache(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (w *Worktree) outerRules() ([]ignore.Source, error) {
 
 // loadCache returns the stat cache if it is of this worktree, this store and
 // these rules.
-func (w *Worktree) loadCache(digest string) (*statCache, error) {
+func (w *Worktree) loadCache(ctx context.Context, digest string) (*statCache, error) {
 	c, err := loadStatCache(w.cachePath())
 	if err != nil || c == nil {
 		return nil, nil // it is a cache
@@ -147,6 +147,13 @@ func (w *Worktree) loadCache(digest string) (*statCache, error) {
 					e.mtime = 0
 				}
 			}
+		}
+	}
+	if f.Boot != bootID() {
+		// A power cut may have taken what was not synced.
+		if _, err := w.store.SetAside(ctx); err != nil {
+			c.close()
+			return nil, err
 		}
 	}
 	if !w.packsAreThere(f) {
@@ -287,8 +294,8 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 	if err := wr.Commit(opt.Sync); err != nil {
 		return nil, cache, fmt.Errorf("store: %w", err)
 	}
-	if fresh || s.touched() || commit != prev.Commit || !git.equal(prev.Git) || digest != prev.Rules || cache.doubtful {
-		next := facts{Root: [2]uint64{w.dev, w.ino}, Store: w.storeID, Rules: digest, Modes: b.modes, Scan: s.start,
+	if fresh || s.touched() || commit != prev.Commit || !git.equal(prev.Git) || digest != prev.Rules || prev.Boot != bootID() || cache.doubtful {
+		next := facts{Root: [2]uint64{w.dev, w.ino}, Store: w.storeID, Rules: digest, Modes: b.modes, Scan: s.start, Boot: bootID(),
 			Commit: commit, Capture: cp, Git: git, Generation: w.store.Generation(), Packs: w.packNames()}
 		var st fileStat
 		if err := statPath(w.packDir(), &st); err == nil {

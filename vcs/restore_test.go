@@ -46,11 +46,23 @@ func scramble(t testing.TB, rng *rand.Rand, root string) {
 	}
 }
 
+// The same where the filesystem cannot exchange two names.
+func TestRestorePlainRename(t *testing.T) {
+	testOnlyPlainRename = true
+	defer func() { testOnlyPlainRename = false }()
+	restoreRandom(t, 30)
+}
+
 func TestRestoreRandom(t *testing.T) {
 	rounds := 150
 	if testing.Short() {
 		rounds = 30
 	}
+	restoreRandom(t, rounds)
+}
+
+func restoreRandom(t *testing.T, rounds int) {
+	t.Helper()
 	for seed := range rounds {
 		rng := rand.New(rand.NewSource(int64(seed)))
 		dir := t.TempDir()

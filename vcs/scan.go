@@ -202,8 +202,7 @@ func (s *scanner) visit(wk *worker, d *dirRec, at int32) error {
 		if at == 0 {
 			return &os.PathError{Op: "open", Path: s.root, Err: err}
 		}
-		s.unreadable(d)
-		return nil
+		return s.unreadable(d)
 	default:
 		return &os.PathError{Op: "open", Path: s.abs(d.path), Err: err}
 	}
@@ -214,6 +213,9 @@ func (s *scanner) visit(wk *worker, d *dirRec, at int32) error {
 	var st fileStat
 	if err := statFd(fd, &st); err != nil {
 		return &os.PathError{Op: "stat", Path: s.abs(d.path), Err: err}
+	}
+	if at != 0 && (d.flags&dirUnreadable != 0 || !d.sameStat(&st)) && !searchable(fd, &st) {
+		return s.unreadable(d)
 	}
 	rules, err := s.rulesMoved(d, fd)
 	if err != nil {
@@ -299,18 +301,44 @@ func (s *scanner) drop(d *dirRec) {
 	}
 }
 
-func (s *scanner) unreadable(d *dirRec) {
+// unreadable notes that d is there and cannot be looked into.
+func (s *scanner) unreadable(d *dirRec) error {
+	parent := s.dir(d.parent)
+	var st fileStat
+	fd, err := openDirAt(s.rootfd, parent.path)
+	if err == nil {
+		_, base := split(d.path)
+		err = statName(fd, base, &st)
+		unix.Close(fd)
+	}
+	if err != nil || !st.isDir() { // it went away as well
+		s.vanished(d)
+		return nil
+	}
 	for i := range d.entries {
 		if ch := d.entries[i].child; ch >= 0 {
 			s.drop(s.dir(ch))
 		}
 	}
-	if d.flags&dirUnreadable == 0 {
+	if d.flags&dirUnreadable == 0 || d.mode != st.mode {
 		d.changed.Store(true)
 		d.touched.Store(true)
+		parent.changed.Store(true) // who says so, whatever was in it
 	}
+	d.setStat(&st)
 	d.entries, d.names, d.ignoreAt = nil, nil, -1
-	d.flags |= dirUnreadable | dirRacy
+	d.flags = d.flags&^dirFresh | dirUnreadable | dirRacy
+	return nil
+}
+
+// searchable tells whether names in the open directory can be looked up. One
+// that can be listed and no more is as good as unreadable.
+func searchable(fd int, st *fileStat) bool {
+	if st.mode&0o111 == 0o111 {
+		return true
+	}
+	var self fileStat
+	return statName(fd, ".", &self) != unix.EACCES
 }
 
 // rulesMoved tells whether d's own .gitignore is not what it was.
@@ -549,7 +577,7 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 	if !same {
 		d.changed.Store(true)
 	}
-	if d.mode != st.mode && d.parent >= 0 { // the parent notes the permission bits
+	if d.parent >= 0 && (d.mode != st.mode || d.flags&dirUnreadable != 0) { // the parent notes the permission bits
 		s.dir(d.parent).changed.Store(true)
 	}
 	d.setStat(st)

@@ -497,12 +497,14 @@ func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error)
 		if err := ctx.Err(); err != nil {
 			return "", nil, err
 		}
-		e, ok, err := s.rescueFile(wr, strconv.Itoa(st.n))
-		if err != nil {
-			return "", nil, fmt.Errorf("rescue %s: %w", st.change.Path, err)
-		}
-		if id := e.ID.String(); ok && id != st.change.Old.ID && id != st.change.New.ID {
-			found[st.change.Path] = e
+		for _, name := range []string{strconv.Itoa(st.n), strconv.Itoa(st.n) + displacedSuffix} {
+			e, ok, err := s.rescueFile(wr, name)
+			if err != nil {
+				return "", nil, fmt.Errorf("rescue %s: %w", st.change.Path, err)
+			}
+			if id := e.ID.String(); ok && id != st.change.Old.ID && id != st.change.New.ID {
+				found[st.change.Path] = e
+			}
 		}
 	}
 	if len(found) == 0 {

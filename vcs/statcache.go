@@ -59,6 +59,7 @@ type facts struct {
 	PackTime   int64     `json:"pack_time"`  // of their folder
 	Modes      modes     `json:"modes"`      // what is not worth recording
 	Scan       int64     `json:"scan"`       // start of the scan, clock of files
+	Boot       string    `json:"boot"`       // of the machine, when it was written
 	Commit     Commit    `json:"commit"`     // what the capture returned; gc keeps it
 	Capture    *Capture  `json:"capture"`    // the whole answer
 	Git        gitFacts  `json:"git"`

@@ -168,7 +168,7 @@ func (s *Staged) doIn(st *step, fd int, base string) error {
 				return err
 			}
 		}
-		err := renameExchange(s.fd, name, fd, base)
+		err := exchange(s.fd, name, fd, base)
 		if err == unix.ENOENT { // it went away after the capture, or a directory made room
 			return renameNew(s.fd, name, fd, base)
 		}
@@ -248,7 +248,7 @@ func (s *Staged) undo(st *step) error {
 		return nil
 	case stepWrite:
 		if st.was {
-			return renameExchange(s.fd, name, fd, base)
+			return exchange(s.fd, name, fd, base)
 		}
 		return renameNew(fd, base, s.fd, name)
 	case stepRemove:

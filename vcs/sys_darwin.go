@@ -70,13 +70,14 @@ const (
 	dtLink    = unix.DT_LNK
 )
 
-func renameExchange(fromfd int, from string, tofd int, to string) error {
-	return unix.RenameatxNp(fromfd, from, tofd, to, unix.RENAME_SWAP)
+func renameat2(fromfd int, from string, tofd int, to string, flags uint) error {
+	return unix.RenameatxNp(fromfd, from, tofd, to, uint32(flags))
 }
 
-func renameNew(fromfd int, from string, tofd int, to string) error {
-	return unix.RenameatxNp(fromfd, from, tofd, to, unix.RENAME_EXCL)
-}
+const (
+	renameSwap = unix.RENAME_SWAP
+	renameExcl = unix.RENAME_EXCL
+)
 
 func syncFS(fd int) error {
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0)

@@ -108,15 +108,14 @@ const (
 	dtLink    = unix.DT_LNK
 )
 
-// renameExchange swaps two paths in one step.
-func renameExchange(fromfd int, from string, tofd int, to string) error {
-	return retry(func() error { return unix.Renameat2(fromfd, from, tofd, to, unix.RENAME_EXCHANGE) })
+func renameat2(fromfd int, from string, tofd int, to string, flags uint) error {
+	return retry(func() error { return unix.Renameat2(fromfd, from, tofd, to, flags) })
 }
 
-// renameNew moves from to to and fails with EEXIST when something is there.
-func renameNew(fromfd int, from string, tofd int, to string) error {
-	return retry(func() error { return unix.Renameat2(fromfd, from, tofd, to, unix.RENAME_NOREPLACE) })
-}
+const (
+	renameSwap = unix.RENAME_EXCHANGE
+	renameExcl = unix.RENAME_NOREPLACE
+)
 
 func syncFS(fd int) error { return retry(func() error { return unix.Syncfs(fd) }) }
 

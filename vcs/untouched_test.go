@@ -213,7 +213,7 @@ func TestMaintenance(t *testing.T) {
 		{"rebase", func(t *testing.T, dir string) {
 			write(t, dir, "fresh", "newer")
 			git(t, dir, "commit", "-qam", "to be squashed")
-			git(t, dir, "-c", "sequence.editor=:", "rebase", "-q", "--root", "--force-rebase")
+			git(t, dir, "-c", "sequence.editor=:", "rebase", "-q", "--force-rebase", "HEAD~1")
 			git(t, dir, "commit", "-q", "--amend", "-m", "amended")
 		}},
 		{"reflog expired and pruned", func(t *testing.T, dir string) {

@@ -138,7 +138,7 @@ func (wt *Watcher) capture(ctx context.Context, opt CaptureOptions, sources []ig
 		all = true
 	}
 	if all {
-		if err := wt.reload(digest, now); err != nil {
+		if err := wt.reload(ctx, digest, now); err != nil {
 			return nil, err
 		}
 	} else {
@@ -170,7 +170,7 @@ func (wt *Watcher) capture(ctx context.Context, opt CaptureOptions, sources []ig
 
 // reload makes the cache the one in the file, or none. What only memory has is
 // written first, when it is sound.
-func (wt *Watcher) reload(digest string, now int64) error {
+func (wt *Watcher) reload(ctx context.Context, digest string, now int64) error {
 	if c := wt.cache; c != nil {
 		if c.unsaved && c.facts.Generation == wt.w.store.Generation() && wt.fileIsOurs() {
 			if err := wt.save(); err != nil {
@@ -179,7 +179,7 @@ func (wt *Watcher) reload(digest string, now int64) error {
 		}
 		wt.forget()
 	}
-	c, err := wt.w.loadCache(digest)
+	c, err := wt.w.loadCache(ctx, digest)
 	if err != nil {
 		return err
 	}

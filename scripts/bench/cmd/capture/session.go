@@ -26,9 +26,6 @@ func (c *captures) session(ctx context.Context) error {
 	if !c.Wants(bare) && !c.Wants(commits) {
 		return nil
 	}
-	if why := c.Driver.Can(ctx, "collect"); why != "" {
-		return c.Skip(bare, rival, goal, why)
-	}
 	ours, theirs, err := c.grow(ctx)
 	if err != nil {
 		return c.Report.Add(c.Report.Row(bare, rival, goal).Fail(err))
@@ -76,13 +73,13 @@ func (c *captures) imported(ctx context.Context) (g grown, trees []string, err e
 	}
 	defer c.f.Remove(dir)
 	git := c.Git.In(dir)
-	packed := func() (int64, error) {
-		if err := git.Do(ctx, "repack -adfq"); err != nil {
+	packed := func(how string) (int64, error) {
+		if err := git.Do(ctx, how); err != nil {
 			return 0, err
 		}
 		return tree.Bytes(filepath.Join(dir, ".git", "objects"))
 	}
-	before, err := packed()
+	before, err := packed("repack -adq") // a field is packed with -f already
 	if err != nil {
 		return g, nil, err
 	}
@@ -93,7 +90,7 @@ func (c *captures) imported(ctx context.Context) (g grown, trees []string, err e
 	if err := git.Feed(ctx, stream, "fast-import", "--quiet"); err != nil {
 		return g, nil, err
 	}
-	if g.commits, err = packed(); err != nil {
+	if g.commits, err = packed("repack -adfq"); err != nil {
 		return g, nil, err
 	}
 	log, _, err := git.Run(ctx, "log", "--reverse", "--format=%T", "HEAD..bench")
@@ -109,7 +106,8 @@ func (c *captures) imported(ctx context.Context) (g grown, trees []string, err e
 	if err := git.Feed(ctx, refs.Bytes(), "update-ref", "--stdin"); err != nil {
 		return g, nil, err
 	}
-	if g.trees, err = packed(); err != nil {
+	// The deltas have just been searched for; this drops the commits.
+	if g.trees, err = packed("repack -adq"); err != nil {
 		return g, nil, err
 	}
 	g.trees, g.commits = g.trees-before, g.commits-before

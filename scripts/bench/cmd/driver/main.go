@@ -5,7 +5,6 @@
 //	driver restore DIR COMMIT
 //	driver session DIR STEPS LIST
 //	driver watched DIR
-//	driver can {restore | collect | watch}
 package main
 
 import (
@@ -17,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,26 +27,21 @@ import (
 )
 
 func main() {
-	err := run(context.Background(), os.Args[1:])
-	if err == nil {
-		return
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	fmt.Fprintln(os.Stderr, err)
-	if missing := (*missingError)(nil); errors.As(err, &missing) {
-		os.Exit(peer.NotYet)
-	}
-	os.Exit(1)
 }
 
 func run(ctx context.Context, args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: driver {capture | restore | session | watched | can} …")
+		return errors.New("usage: driver {capture | restore | session | watched} …")
 	}
 	switch verb, args := args[0], args[1:]; verb {
 	case "capture":
 		return capture(ctx, args)
 	case "restore":
-		return restoreTo(ctx, args[0], vcs.Commit(args[1]))
+		return restore(ctx, args[0], vcs.Commit(args[1]))
 	case "session":
 		steps, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -55,8 +50,6 @@ func run(ctx context.Context, args []string) error {
 		return session(ctx, args[0], steps, args[2])
 	case "watched":
 		return watched(ctx, args[0])
-	case "can":
-		return can(args[0])
 	default:
 		return fmt.Errorf("no verb %s", verb)
 	}
@@ -81,13 +74,14 @@ func capture(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(peer.Captured{Commit: string(c.Commit), Tree: c.Tree, Hashed: c.Stats.Hashed, Bytes: c.Stats.Bytes, Files: c.Stats.Files})
 }
 
-func restoreTo(ctx context.Context, dir string, commit vcs.Commit) error {
+func restore(ctx context.Context, dir string, commit vcs.Commit) error {
 	w, err := vcs.Open(dir, vcs.Options{})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	return restore(ctx, w, commit)
+	_, _, err = w.Restore(ctx, commit)
+	return err
 }
 
 // session captures after each of a number of steps. The files to change stand
@@ -141,6 +135,19 @@ func session(ctx context.Context, dir string, steps int, list string) error {
 	return json.NewEncoder(os.Stdout).Encode(g)
 }
 
+// collect leaves nothing in the store but what the commits need.
+func collect(ctx context.Context, w *vcs.Worktree, keep []vcs.Commit) error {
+	_, err := w.Collect(ctx, vcs.CollectOptions{Full: true, Roots: func(yield func(vcs.Commit) error) error {
+		for _, c := range slices.Backward(keep) {
+			if err := yield(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	return err
+}
+
 // watched keeps the worktree watched, captures at every line it reads, and says
 // how many nanoseconds that took.
 func watched(ctx context.Context, dir string) error {
@@ -149,15 +156,15 @@ func watched(ctx context.Context, dir string) error {
 		return err
 	}
 	defer w.Close()
-	take, stop, err := watch(ctx, w)
+	wt, err := vcs.NewWatcher(w)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer wt.Close()
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		began := time.Now()
-		if err := take(ctx); err != nil {
+		if _, err := wt.Capture(ctx, vcs.CaptureOptions{}); err != nil {
 			return err
 		}
 		fmt.Println(time.Since(began).Nanoseconds())

@@ -66,7 +66,7 @@ func (r *restores) differing(ctx context.Context) error {
 			return func(round int) error { return tree.Edit(dir, paths, round+1) }
 		}
 		race := ground.Race{Case: name, Goal: goal, Ours: r.retcon(edit(r.ours), paths), Theirs: r.git(edit(r.theirs), paths, "read-tree -u --reset HEAD")}
-		if err := r.race(ctx, race); err != nil {
+		if err := r.Play(ctx, race); err != nil {
 			return err
 		}
 	}
@@ -76,16 +76,8 @@ func (r *restores) differing(ctx context.Context) error {
 // tree is a restore of everything into an emptied folder.
 func (r *restores) tree(ctx context.Context) error {
 	empty := func(dir string) func(int) error { return func(int) error { return r.f.Empty(dir) } }
-	return r.race(ctx, ground.Race{Case: r.f.Case("whole tree"), Goal: r.f.Goal(1.2, 20000), Memory: "peak memory, " + r.f.Case("whole tree"),
+	return r.Play(ctx, ground.Race{Case: r.f.Case("whole tree"), Goal: r.f.Goal(1.2, 20000), Memory: "peak memory, " + r.f.Case("whole tree"),
 		Ours: r.retcon(empty(r.ours), r.f.Paths), Theirs: r.git(empty(r.theirs), r.f.Paths, "checkout -q -f HEAD -- .")})
-}
-
-// race plays a race if the library can restore.
-func (r *restores) race(ctx context.Context, race ground.Race) error {
-	if why := r.Driver.Can(ctx, "restore"); why != "" {
-		return r.Skip(race.Case, race.Theirs.Name, race.Goal, why)
-	}
-	return r.Play(ctx, race)
 }
 
 func (r *restores) retcon(prepare func(int) error, paths []string) bench.Side {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -61,11 +62,17 @@ func (r Row) rest() string {
 	}
 	switch {
 	case r.Skipped != "":
-		return fmt.Sprintf("-\t\t\t%s\tskipped\t%s", goal, r.Skipped)
+		return fmt.Sprintf("-\t\t\t%s\tskipped\t%s", goal, oneLine(r.Skipped))
 	case r.Error != "":
-		return fmt.Sprintf("-\t\t\t%s\tBROKEN\t%s", goal, r.Error)
+		return fmt.Sprintf("-\t\t\t%s\tBROKEN\t%s", goal, oneLine(r.Error))
 	}
 	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", figure(r.Ratio), figure(r.Min), figure(r.Max), goal, ok, r.amount(r.Ours), r.amount(r.Theirs))
+}
+
+// oneLine is the beginning of a text that may have many; JSON has all of it.
+func oneLine(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
 }
 
 // figure writes a ratio with three digits that count.

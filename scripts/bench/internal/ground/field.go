@@ -51,6 +51,9 @@ func (f *Field) adopt(ctx context.Context, from string, clean bool) error {
 			return err
 		}
 	}
+	if err := git.Do(ctx, "repack -adfq"); err != nil {
+		return err
+	}
 	_ = git.Do(ctx, "update-index -q --refresh") // says no where files are changed
 	list, _, err := git.Run(ctx, "ls-files", "-z")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/retcon-dev/retcon/scripts/bench/internal/bench"
 	"github.com/retcon-dev/retcon/scripts/bench/internal/peer"
@@ -38,7 +39,7 @@ func Main(name string, args []string, run func(context.Context, *Ground) error) 
 	case err != nil:
 		return 64
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	missed, err := measure(ctx, name, opt, run)
 	switch {

@@ -17,9 +17,6 @@ import (
 	"github.com/retcon-dev/retcon/scripts/bench/internal/bench"
 )
 
-// NotYet is how the driver exits when the library cannot do what was asked.
-const NotYet = 3
-
 // Captured is what the driver prints about a capture.
 type Captured struct {
 	Commit string
@@ -77,19 +74,6 @@ func (d Driver) Session(ctx context.Context, dir string, steps int, list string)
 		err = json.Unmarshal(out, &g)
 	}
 	return g, err
-}
-
-// Can tells why the library cannot do something, "" when it can.
-func (d Driver) Can(ctx context.Context, what string) string {
-	out, err := exec.CommandContext(ctx, filepath.Join(d.Bins, "driver"), "can", what).CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &exit) && exit.ExitCode() == NotYet:
-		return strings.TrimSpace(string(out))
-	}
-	return fmt.Sprintf("driver: %v", err)
 }
 
 // GoGitStatus asks go-git what has changed.

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+)
+
+// Every example of the help runs, as it stands there, in a workspace with some
+// history. Without a terminal the moves that would ask refuse, and diff finds
+// differences.
+func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process for each example")
+	}
+	c := &console{Env: Env{}.orNothing()}
+	var visit func(parent string, commands []*cli.Command)
+	visit = func(parent string, commands []*cli.Command) {
+		for _, command := range commands {
+			full := parent + " " + command.Name
+			visit(full, command.Subcommands)
+			if command.Hidden {
+				continue
+			}
+			_, after, found := strings.Cut(command.Description, "Examples:\n")
+			if !assert.True(t, found, "%s --help has no examples", full) {
+				continue
+			}
+			t.Run(strings.ReplaceAll(full, " ", "_"), func(t *testing.T) {
+				t.Parallel()
+				sh := storied(t)
+				if command.Name == "redo" {
+					sh("retcon undo --yes")
+				}
+				for example := range strings.Lines(after) {
+					example = strings.TrimSpace(example)
+					line := example
+					if example == "retcon watch" {
+						line += " --for 20ms" // it would go on for ever
+					}
+					code, out := sh(line)
+					switch {
+					case code == 1 && command.Name == "diff":
+					case code == 4 && strings.Contains(out, "hint: "+example+" --yes\n"):
+					default:
+						assert.Equal(t, 0, code, "$ %s\n%s", line, out)
+					}
+				}
+			})
+		}
+	}
+	visit("retcon", c.commands())
+}
+
+// storied makes a workspace in which things have happened, and returns a shell
+// in it.
+func storied(t *testing.T) func(line string) (code int, out string) {
+	dir := t.TempDir()
+	work, bin, home := filepath.Join(dir, "work"), filepath.Join(dir, "bin"), filepath.Join(dir, "home")
+	for _, d := range []string{filepath.Join(work, "pkg"), bin, home,
+		filepath.Join(home, ".local/share/bash-completion/completions"), filepath.Join(home, ".zfunc"), filepath.Join(home, ".config/fish/completions")} {
+		require.NoError(t, os.MkdirAll(d, 0o700))
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, "retcon"))) // see TestMain
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "make"), []byte("#!/bin/sh\n"), 0o700))
+	sh := func(line string) (int, string) {
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir = work
+		cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home}
+		out, err := cmd.CombinedOutput()
+		if _, ended := err.(*exec.ExitError); err != nil && !ended {
+			require.NoError(t, err)
+		}
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	for _, line := range []string{
+		"git init -q && echo one >main.go && echo two >pkg/a.go",
+		"retcon checkpoint --label start",
+		"echo more >>main.go && retcon checkpoint && echo again >>main.go && retcon checkpoint",
+		"retcon exec -- sh -c 'echo run >run.txt'",
+		"retcon restore c1 --yes",
+		"retcon restore c2 --yes",
+	} {
+		code, out := sh(line)
+		require.Equal(t, 0, code, "$ %s\n%s", line, out)
+	}
+	return sh
+}
