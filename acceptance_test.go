@@ -65,7 +65,7 @@ func TestCoverageNamesExist(t *testing.T) {
 		number := strings.TrimSpace(cells[0])
 		assert.False(t, rows[number], "%s is there twice", number)
 		rows[number] = true
-		if number[0] == 'T' && number < "T140" || number[0] == 'D' || len(number) != 4 && number[0] == 'T' {
+		if len(cells) == 2 {
 			continue // of verbs that are still to come
 		}
 		answer := strings.TrimSpace(cells[len(cells)-1])

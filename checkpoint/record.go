@@ -82,17 +82,33 @@ func (r *Recorder) Record(ctx context.Context, w What) (Recorded, error) {
 		return Recorded{}, err
 	}
 	defer unlock()
-	previous, err := r.before(ctx, w)
-	if err != nil {
+	if _, err := r.before(ctx, w); err != nil {
 		return Recorded{}, err
 	}
 	capture := w.Capture
 	if capture == nil {
 		capture = r.Worktree.Capture
 	}
-	found, err := capture(ctx, w.careful())
-	if err != nil {
+	var out Recorded
+	var failed error // of what came after the capture
+	o := w.careful()
+	o.Then = func(found *vcs.Capture) error { // so that numbers are in the order of the captures
+		out, failed = r.append(ctx, w, found)
+		return failed
+	}
+	if _, err := capture(ctx, o); failed != nil {
+		return Recorded{}, failed
+	} else if err != nil {
 		return Recorded{}, fmt.Errorf("capture: %w", err)
+	}
+	return out, nil
+}
+
+// append adds what was found to the ledger.
+func (r *Recorder) append(ctx context.Context, w What, found *vcs.Capture) (Recorded, error) {
+	previous, err := r.before(ctx, w) // which others may have recorded while we waited
+	if err != nil {
+		return Recorded{}, err
 	}
 	if w.OnlyChanges && found.Commit == previous {
 		return Recorded{Stats: found.Stats}, nil

@@ -12,7 +12,15 @@
 //	errors.go    errors, hints and the table of exit codes
 //	output.go    answers as text or JSON, and the style of the text
 //	terminal.go  what only makes sense with a person watching
-//	complete.go  completion for shells
+//	complete.go  completion for shells, with the values of values.go
+//
+// and what several commands share:
+//
+//	workspace.go opening the workspace with these surroundings
+//	path.go      names of files in documents
+//	taken.go     a checkpoint as it is told
+//	state.go     a difference as it is told
+//	move.go      a move, planned or carried out
 //
 // This is the only package that reads the environment, the home directory, the
 // terminal and the clock; below it they are fields. It does not know how a

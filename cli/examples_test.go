@@ -20,6 +20,10 @@ func TestExamples(t *testing.T) {
 		t.Skip("starts a process for each example")
 	}
 	c := &console{Env: Env{}.orNothing()}
+	own := map[string]bool{ // what it does would be in the way of the others
+		"checkpoint": true, "snapshots": true, "forget": true, "restore": true, "undo": true, "redo": true,
+	}
+	shared := storied(t)
 	var visit func(parent string, commands []*cli.Command)
 	visit = func(parent string, commands []*cli.Command) {
 		for _, command := range commands {
@@ -33,8 +37,11 @@ func TestExamples(t *testing.T) {
 				continue
 			}
 			t.Run(strings.ReplaceAll(full, " ", "_"), func(t *testing.T) {
-				t.Parallel()
-				sh := storied(t)
+				sh := shared
+				if own[command.Name] {
+					t.Parallel()
+					sh = storied(t)
+				}
 				if command.Name == "redo" {
 					sh("retcon undo --yes")
 				}
@@ -61,6 +68,7 @@ func TestExamples(t *testing.T) {
 // storied makes a workspace in which things have happened, and returns a shell
 // in it.
 func storied(t *testing.T) func(line string) (code int, out string) {
+	t.Helper()
 	dir := t.TempDir()
 	work, bin, home := filepath.Join(dir, "work"), filepath.Join(dir, "bin"), filepath.Join(dir, "home")
 	for _, d := range []string{filepath.Join(work, "pkg"), bin, home,
@@ -74,7 +82,7 @@ func storied(t *testing.T) func(line string) (code int, out string) {
 	sh := func(line string) (int, string) {
 		cmd := exec.Command("sh", "-c", line)
 		cmd.Dir = work
-		cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home}
+		cmd.Env = []string{"GORACE=atexit_sleep_ms=0", "PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home}
 		out, err := cmd.CombinedOutput()
 		if _, ended := err.(*exec.ExitError); err != nil && !ended {
 			require.NoError(t, err)

@@ -171,6 +171,9 @@ func (m moved) Text(p *page) {
 	case m.DryRun:
 		p.printf("would %s %s: %s\n", m.verb(), m.what(), m.sum())
 		m.plan(p, len(m.Changes))
+		if len(m.Conflicts) > 0 {
+			p.printf("refused like this; say which side to take: --conflicts theirs, or --conflicts mine\n")
+		}
 		return
 	}
 	done := map[string]string{"restore": "restored", "undo": "undid", "redo": "redid"}[m.Verb]

@@ -41,7 +41,7 @@ func TestReadme(t *testing.T) {
 			line, want, _ := strings.Cut(step, "\n")
 			cmd := exec.Command("sh", "-c", line)
 			cmd.Dir = work
-			cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}
+			cmd.Env = []string{"GORACE=atexit_sleep_ms=0", "PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}
 			out, _ := cmd.CombinedOutput() // diff exits with 1
 			got := strings.ReplaceAll(string(out), work, "/home/me/tour")
 			assert.Equal(t, soon(strings.TrimRight(want, "\n")), soon(strings.TrimRight(got, "\n")), "$ %s", line)

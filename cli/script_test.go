@@ -60,6 +60,7 @@ func hermetic(env *testscript.Env) error {
 		"TZ":                  "UTC",
 		"NO_COLOR":            "",
 		"TERM":                "xterm",
+		"GORACE":              "atexit_sleep_ms=0", // the race detector's processes would each sleep for a second
 	} {
 		env.Setenv(name, value)
 	}

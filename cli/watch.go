@@ -52,11 +52,11 @@ Examples:
 				}
 				c.remark("watching; interrupt to end")
 				err := w.Watch(stopping, o)
-				if err != nil && (watching.Err() == nil || !errors.Is(err, watching.Err())) {
-					return err
-				}
-				if unwritten != nil {
+				switch {
+				case unwritten != nil:
 					return unwritten
+				case err != nil && (watching.Err() == nil || !errors.Is(err, watching.Err())):
+					return err
 				}
 				c.remark("%s in %s", count(n, "checkpoint"), c.Now().Sub(began).Round(time.Second))
 				return nil

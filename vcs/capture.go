@@ -30,6 +30,21 @@ type CaptureOptions struct {
 	Rescan bool
 	// Progress is told how many files have been looked at, from any goroutine.
 	Progress func(done int)
+	// Then is given what was found before another capture of the worktree can
+	// begin: what it records is in the order of the captures. Its error is
+	// Capture's.
+	Then func(*Capture) error
+}
+
+// then ends a capture while its lock is held.
+func (o *CaptureOptions) then(c *Capture, err error) (*Capture, error) {
+	if err != nil || o.Then == nil {
+		return c, err
+	}
+	if err := o.Then(c); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Capture is what a capture found.
@@ -75,14 +90,14 @@ type Stats struct {
 func (w *Worktree) Capture(ctx context.Context, opt CaptureOptions) (*Capture, error) {
 	arrived := bootNow()
 	if w.held != nil {
-		return w.captureLocked(ctx, opt, w.held, 0)
+		return opt.then(w.captureLocked(ctx, opt, w.held, 0))
 	}
 	lk, err := lockFile(ctx, w.lockPath("capture"))
 	if err != nil {
 		return nil, err
 	}
 	defer lk.unlock()
-	return w.captureLocked(ctx, opt, lk, arrived)
+	return opt.then(w.captureLocked(ctx, opt, lk, arrived))
 }
 
 func (w *Worktree) captureLocked(ctx context.Context, opt CaptureOptions, lk *fileLock, arrived int64) (*Capture, error) {

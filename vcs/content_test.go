@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -116,11 +118,15 @@ func TestFilters(t *testing.T) {
 	fired := filepath.Join(t.TempDir(), "fired")
 	write(t, dir, "big.bin", "what is really there")
 	git(t, dir, "config", "filter.lfs.clean", "sed s/.*/pointer/") // as if by LFS: the index holds something shorter
-	write(t, dir, ".gitattributes", "*.bin filter=lfs -text\n*.x filter=x\n")
+	git(t, dir, "config", "filter.rot.clean", "tr a-y b-z")        // and something of the same size
+	write(t, dir, "same.rot", "hal")
+	write(t, dir, ".gitattributes", "*.bin filter=lfs -text\n*.x filter=x\n*.rot filter=rot\n")
 	git(t, dir, "add", "-A")
 	git(t, dir, "commit", "-qm", "one")
 	assert.Equal(t, "pointer", git(t, dir, "show", ":big.bin"))
-	for _, f := range []string{"lfs", "x"} {
+	assert.Equal(t, "ibm", git(t, dir, "show", ":same.rot"))
+	settle(t, dir, ".gitattributes", "big.bin", "same.rot")
+	for _, f := range []string{"lfs", "x", "rot"} {
 		for _, verb := range []string{"clean", "smudge", "process"} {
 			git(t, dir, "config", "filter."+f+"."+verb, "touch "+fired+"; false")
 		}
@@ -130,28 +136,62 @@ func TestFilters(t *testing.T) {
 	w := open(t, dir, Options{})
 	c := capture(t, w)
 	assert.Equal(t, "what is really there", content(t, w, c.Commit, "big.bin"))
+	assert.Equal(t, "hal", content(t, w, c.Commit, "same.rot"))
 	assert.Equal(t, "plain", content(t, w, c.Commit, "secret.x"))
 	_, err := os.Lstat(fired)
 	assert.ErrorIs(t, err, os.ErrNotExist, "a filter ran")
 }
 
+// settle makes the stamps of tracked files old, and the index sure of them.
+func settle(t testing.TB, dir string, paths ...string) {
+	t.Helper()
+	old, later := time.Now().Add(-time.Hour), time.Now().Add(2*time.Second)
+	for _, p := range paths {
+		require.NoError(t, os.Chtimes(filepath.Join(dir, p), old, old))
+	}
+	git(t, dir, "update-index", "-q", "--refresh")
+	require.NoError(t, os.Chtimes(filepath.Join(dir, ".git/index"), later, later))
+}
+
 // TestSeededFromTheIndex hashes nothing in a clean checkout, and trusts nothing
 // that the index cannot vouch for.
 func TestSeededFromTheIndex(t *testing.T) {
+	all := []string{"a", "d/b", "d/e/c", "other/f", ".gitignore"}
+	t.Run("clean checkout", func(t *testing.T) {
+		dir := committed(t)
+		settle(t, dir, all...)
+		w := open(t, dir, Options{})
+		c := capture(t, w)
+		assert.Equal(t, len(all), c.Stats.Seeded)
+		assert.Zero(t, c.Stats.Hashed)
+		assert.Equal(t, gitTree(t, dir), c.Tree)
+		readable(t, w, c.Commit)
+	})
+	t.Run("index not younger than its files", func(t *testing.T) {
+		dir := committed(t)
+		settle(t, dir, all...)
+		old := time.Now().Add(-2 * time.Hour)
+		require.NoError(t, os.Chtimes(filepath.Join(dir, ".git/index"), old, old))
+		c := capture(t, open(t, dir, Options{}))
+		assert.Zero(t, c.Stats.Seeded)
+		assert.Equal(t, gitTree(t, dir), c.Tree)
+	})
+}
+
+// TestRacyStamps hashes again what may have changed within one tick of the
+// clock, and nothing else.
+func TestRacyStamps(t *testing.T) {
 	dir := committed(t)
-	old := time.Now().Add(-time.Hour)
-	for _, f := range []string{"a", "d/b", "d/e/c", "other/f", ".gitignore"} {
-		require.NoError(t, os.Chtimes(filepath.Join(dir, f), old, old))
-	}
-	git(t, dir, "update-index", "-q", "--refresh")
-	later := time.Now().Add(2 * time.Second) // the index is younger than what it describes
-	require.NoError(t, os.Chtimes(filepath.Join(dir, ".git/index"), later, later))
+	write(t, dir, "racy", "1")
+	time.Sleep(20 * time.Millisecond)
+	future := time.Now().Add(time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "racy"), future, future))
 	w := open(t, dir, Options{})
-	c := capture(t, w)
-	assert.Equal(t, 5, c.Stats.Seeded)
-	assert.Zero(t, c.Stats.Hashed)
-	assert.Equal(t, gitTree(t, dir), c.Tree)
-	readable(t, w, c.Commit)
+	time.Sleep(20 * time.Millisecond)
+	capture(t, w)
+	for range 3 {
+		assert.Equal(t, 1, capture(t, w).Stats.Hashed)
+	}
 }
 
 // TestHiddenEdit sees an edit that keeps size and modification time.
@@ -642,6 +682,7 @@ func TestManyAtOnce(t *testing.T) {
 	for c := range commits {
 		readable(t, w, c)
 	}
+	whole(t, w, slices.Collect(maps.Keys(commits)))
 	assert.Equal(t, gitTree(t, dir), capture(t, w).Tree)
 	git(t, filepath.Join(w.Folder(), "store.git"), "fsck", "--strict", "--no-dangling")
 }

@@ -224,10 +224,20 @@ func (s *scanner) visit(wk *worker, d *dirRec, at int32) error {
 	relist := d.relist || rules
 	if relist || d.stale.Load() || d.flags&(dirRacy|dirFresh|dirUnreadable|dirVirtual) != 0 || !d.sameStat(&st) {
 		ruled := d.ignoreAt >= 0
-		if err := s.list(wk, d, at, fd, &st); err != nil {
+		switch err := s.list(wk, d, at, fd, &st); {
+		case err == nil:
+		case at != 0 && errors.Is(err, unix.ENOENT): // removed since it was opened
+			s.vanished(d)
+			return nil
+		case at != 0 && errors.Is(err, unix.EIO):
+			return s.unreadable(d)
+		default:
 			return err
 		}
 		relist = relist || !ruled && d.ignoreAt >= 0 // the first rules here, for all below
+	}
+	if s.fresh {
+		s.attrsOf(d) // while d's entries are ours alone; whoever is below asks for them
 	}
 	if err := s.enter(d, relist); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -470,27 +469,44 @@ func (w *Worktree) Restore(ctx context.Context, target Commit) (before Commit, c
 // disk on one side, or it belongs to a nested repository that only one side
 // has. Changes are sorted by path, as Diff returns them.
 func Restorable(changes []FileChange) (do, rest []FileChange) {
-	repo := "" // the nested repository whose files are being passed over
+	passed := make(map[string]bool) // directories whose content is passed over
 	for _, c := range changes {
-		if repo != "" && strings.HasPrefix(c.Path, repo) {
+		switch {
+		case len(passed) > 0 && below(c.Path, passed):
 			rest = append(rest, c)
-			continue
-		}
-		repo = ""
-		if c.Old.Kind == KindRepo && c.New.Kind != KindRepo && c.New.Kind != KindDir {
-			repo = c.Path + "/"
+		case c.Old.Kind == KindRepo && c.New.Kind != KindRepo && c.New.Kind != KindDir:
+			passed[c.Path] = true
 			rest = append(rest, c)
-			continue
-		}
-		if known(c.Old) && known(c.New) && !(c.Old.Kind == KindDir && c.New.Kind == KindRepo && c.Old.Mode == c.New.Mode) {
-			if !c.Old.Is(c.New) {
-				do = append(do, c)
+		case !known(c.Old) || !known(c.New):
+			// What is in a directory that one side could not look into, or did
+			// not, is not absent there.
+			if !mayHold(c.Old) || !mayHold(c.New) {
+				passed[c.Path] = true
 			}
-			continue
+			rest = append(rest, c)
+		case c.Old.Kind == KindDir && c.New.Kind == KindRepo && c.Old.Mode == c.New.Mode:
+			rest = append(rest, c)
+		case !c.Old.Is(c.New):
+			do = append(do, c)
 		}
-		rest = append(rest, c)
 	}
 	return do, rest
+}
+
+// below tells that a path lies in one of dirs. Between "a" and "a/b" there may
+// be an "a-b".
+func below(path string, dirs map[string]bool) bool {
+	for i := range len(path) {
+		if path[i] == '/' && dirs[path[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// mayHold tells that what is below a path is told by changes of its own.
+func mayHold(s State) bool {
+	return s.Kind == KindAbsent || s.Kind == KindDir || s.Kind == KindRepo
 }
 
 func known(s State) bool {

@@ -16,7 +16,8 @@ import (
 )
 
 // gitDigest is everything below a git directory but our own folder: names,
-// types, modes, times, links and bytes.
+// types, modes, times, links and bytes. Take the first one when the folder is
+// there.
 func gitDigest(t testing.TB, gitDir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -32,10 +33,7 @@ func gitDigest(t testing.TB, gitDir string) map[string]string {
 		if err != nil {
 			return err
 		}
-		line := fi.Mode().String()
-		if rel != "." { // the git directory itself has got our folder
-			line += fi.ModTime().String()
-		}
+		line := fi.Mode().String() + fi.ModTime().String() // of a directory: no lock came and went
 		switch {
 		case fi.Mode().IsRegular():
 			b, err := os.ReadFile(p)
@@ -187,6 +185,16 @@ func readable(t testing.TB, w *Worktree, c Commit) {
 	}
 }
 
+// whole lets git walk all that commits are made of, the user's index included.
+func whole(t testing.TB, w *Worktree, commits []Commit) {
+	t.Helper()
+	args := []string{"rev-list", "--objects"}
+	for _, c := range commits {
+		args = append(args, string(c))
+	}
+	git(t, filepath.Join(w.Folder(), "store.git"), args...)
+}
+
 // TestMaintenance lets the user's git drop everything it may drop, at every
 // stage: every commit stays readable.
 //
@@ -247,6 +255,7 @@ func TestMaintenance(t *testing.T) {
 			for _, c := range commits {
 				readable(t, w, c)
 			}
+			whole(t, w, commits)
 			git(t, dir, "fsck", "--strict", "--no-dangling")
 			git(t, filepath.Join(w.Folder(), "store.git"), "fsck", "--strict", "--no-dangling")
 		})

@@ -126,7 +126,7 @@ func (wt *Watcher) Capture(ctx context.Context, opt CaptureOptions) (*Capture, e
 	}
 	cp.Stats.Took = time.Duration(bootNow() - began)
 	writeStamp(lk.f, stamp{Began: began, Commit: cp.Commit})
-	return cp, nil
+	return opt.then(cp, nil)
 }
 
 func (wt *Watcher) capture(ctx context.Context, opt CaptureOptions, sources []ignore.Source, digest string) (*Capture, error) {

@@ -252,19 +252,15 @@ func (w *Worktree) openStore() error {
 	id, err := os.ReadFile(idFile)
 	if err == nil && len(id) == 32 {
 		w.storeID = string(id)
+		_ = w.makeFolders() // somebody took them for empty; whoever needs one says what is wrong
 		w.store, err = object.Open(dir)
 		return err
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return err
 	}
-	if err := os.MkdirAll(w.folder, 0o700); err != nil {
+	if err := w.makeFolders(); err != nil {
 		return err
-	}
-	for _, sub := range []string{"statcache", "worktrees", "locks", "log"} {
-		if err := os.MkdirAll(filepath.Join(w.folder, sub), 0o700); err != nil {
-			return err
-		}
 	}
 	if w.store, err = object.Create(dir); err != nil {
 		return err
@@ -302,6 +298,15 @@ func (w *Worktree) openStore() error {
 	id, err = os.ReadFile(idFile)
 	w.storeID = string(id)
 	return err
+}
+
+func (w *Worktree) makeFolders() error {
+	for _, sub := range []string{"statcache", "worktrees", "locks", "log"} {
+		if err := os.MkdirAll(filepath.Join(w.folder, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close gives back descriptors.

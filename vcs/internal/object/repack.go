@@ -71,7 +71,7 @@ func (s *Store) Repack(ctx context.Context, opt RepackOptions) (RepackStats, err
 	if err != nil {
 		return RepackStats{}, fmt.Errorf("repack: %w", err)
 	}
-	defer one.Close()
+	defer release(one)
 	if err := flockNow(one, unix.LOCK_EX); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return RepackStats{}, &LockedError{Path: one.Name()}

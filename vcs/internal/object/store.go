@@ -98,8 +98,15 @@ func createFile(path, content string) error {
 }
 
 // Open opens the repository at dir, which must exist. It is cheap: packs are
-// listed at the first look-up.
+// listed at the first look-up. Folders that somebody took for empty are made
+// again; what was in them is missing.
 func Open(dir string) (*Store, error) {
+	packs := filepath.Join(dir, "objects", "pack")
+	if _, err := os.Lstat(packs); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(packs, 0o700); err != nil {
+			return nil, fmt.Errorf("open object store: %w", err)
+		}
+	}
 	st, err := os.Stat(filepath.Join(dir, "objects"))
 	if err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)
