@@ -83,10 +83,11 @@ func (f *sharedFd) release() {
 
 // worker is what one goroutine of a scan reuses.
 type worker struct {
-	dents []byte
-	read  []byte
-	found []found
-	names []byte
+	dents   []byte
+	read    []byte
+	found   []found
+	names   []byte
+	tracked cursor // only while seeding
 }
 
 type found struct {
@@ -711,6 +712,7 @@ func (s *scanner) classify(d *dirRec, fd int, cname []byte, kind byte, chain *ig
 // lookAll brings the entries [from, to) of d up to date.
 func (s *scanner) lookAll(wk *worker, d *dirRec, fd int, from, to int) error {
 	var st fileStat
+	wk.tracked.dir = nil
 	n := 0
 	for i := from; i < to; i++ {
 		e := &d.entries[i]
@@ -791,7 +793,7 @@ func (s *scanner) look(wk *worker, d *dirRec, fd int, e *entry, st *fileStat) er
 		return nil
 	}
 	if !ignored && s.fresh && e.mtime == 0 && e.class == classFile {
-		if id, ok := s.seed(d, e, st); ok {
+		if id, ok := s.seed(wk, d, e, st); ok {
 			s.counts.seeded.Add(1)
 			s.keep(d, e, st, id, false)
 			return nil

@@ -189,18 +189,12 @@ func (c *statCache) save(path string) error {
 	if err != nil {
 		return fmt.Errorf("stat cache: %w", err)
 	}
-	size := int(unsafe.Sizeof(statCacheHeader{})) + pad8(len(js)) + live*int(unsafe.Sizeof(diskDir{}))
-	for _, d := range c.dirs {
-		if !d.gone {
-			size += pad8(len(d.entries)*int(unsafe.Sizeof(entry{}))) + pad8(len(d.names))
-		}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
+	if err != nil {
+		return err
 	}
-	buf := make([]byte, int(unsafe.Sizeof(statCacheHeader{})), size)
-	put := func(b []byte) {
-		buf = append(buf, b...)
-		buf = append(buf, make([]byte, pad8(len(b))-len(b))...)
-	}
-	put(js)
+	out := &cacheWriter{f: f, buf: make([]byte, 0, 256<<10), at: int64(unsafe.Sizeof(statCacheHeader{}))}
+	out.put(js)
 	for _, d := range c.dirs {
 		if d.gone {
 			continue
@@ -211,46 +205,24 @@ func (c *statCache) save(path string) error {
 		}
 		dd := diskDir{mode: d.mode, flags: d.flags, mtime: d.mtime, ctime: d.ctime, ino: d.ino, dev: d.dev,
 			tree: d.tree, aux: d.aux, parent: parent, entries: uint32(len(d.entries)), names: uint32(len(d.names))}
-		put(bytesOf(&dd, 1))
+		out.put(bytesOf(&dd, 1))
 	}
 	for _, d := range c.dirs {
 		if d.gone {
 			continue
 		}
-		at := len(buf)
-		if len(d.entries) > 0 {
-			put(bytesOf(unsafe.SliceData(d.entries), len(d.entries)))
-			copied := unsafe.Slice((*entry)(unsafe.Pointer(&buf[at])), len(d.entries))
-			for i := range copied {
-				if ch := copied[i].child; ch >= 0 {
-					copied[i].child = number[ch]
-				}
+		for i := range d.entries {
+			e := d.entries[i]
+			if e.child >= 0 {
+				e.child = number[e.child]
 			}
+			out.put(bytesOf(&e, 1)) // a multiple of eight bytes
 		}
-		put(d.names)
+		out.put(d.names)
 	}
 	h := statCacheHeader{magic: statCacheMagic, order: 0x01020304, entrySize: uint32(unsafe.Sizeof(entry{})),
-		dirs: uint32(live), facts: uint32(len(js)), size: uint64(len(buf)),
-		crc: crc32.Checksum(buf[unsafe.Sizeof(statCacheHeader{}):], castagnoli)}
-	copy(buf, bytesOf(&h, 1))
-	return replaceFile(path, buf)
-}
-
-func pad8(n int) int { return (n + 7) &^ 7 }
-
-// bytesOf is the memory of n values starting at p.
-func bytesOf[T any](p *T, n int) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(p)), n*int(unsafe.Sizeof(*p)))
-}
-
-// replaceFile writes data to a temporary file beside path and renames it over
-// path. It does not sync: for files that can be made again.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
+		dirs: uint32(live), facts: uint32(len(js))}
+	err = out.finish(&h)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -261,4 +233,56 @@ func replaceFile(path string, data []byte) error {
 		_ = os.Remove(f.Name()) // the error that matters is err
 	}
 	return err
+}
+
+// cacheWriter writes the body of a cache file, and then the header that says
+// how long it is and what it sums up to. It does not sync: the file can be made
+// again.
+type cacheWriter struct {
+	f   *os.File
+	buf []byte
+	at  int64 // of the buffer's start in the file
+	crc uint32
+	err error
+}
+
+// put appends b and pads it to eight bytes.
+func (w *cacheWriter) put(b []byte) {
+	for pad := pad8(len(b)) - len(b); len(b) > 0 || pad > 0; {
+		if len(w.buf) == cap(w.buf) {
+			w.flush()
+		}
+		n := min(len(b), cap(w.buf)-len(w.buf))
+		w.buf, b = append(w.buf, b[:n]...), b[n:]
+		if len(b) == 0 {
+			for ; pad > 0 && len(w.buf) < cap(w.buf); pad-- {
+				w.buf = append(w.buf, 0)
+			}
+		}
+	}
+}
+
+func (w *cacheWriter) flush() {
+	if w.err == nil {
+		_, w.err = w.f.WriteAt(w.buf, w.at)
+	}
+	w.crc = crc32.Update(w.crc, castagnoli, w.buf)
+	w.at += int64(len(w.buf))
+	w.buf = w.buf[:0]
+}
+
+func (w *cacheWriter) finish(h *statCacheHeader) error {
+	w.flush()
+	h.size, h.crc = uint64(w.at), w.crc
+	if w.err == nil {
+		_, w.err = w.f.WriteAt(bytesOf(h, 1), 0)
+	}
+	return w.err
+}
+
+func pad8(n int) int { return (n + 7) &^ 7 }
+
+// bytesOf is the memory of n values starting at p.
+func bytesOf[T any](p *T, n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(p)), n*int(unsafe.Sizeof(*p)))
 }

@@ -17,7 +17,9 @@ func statTimes(st *unix.Stat_t) (mtime, ctime int64) {
 
 func rawStatAt(dirfd int, name unsafe.Pointer, st *unix.Stat_t) syscall.Errno {
 	for {
-		_, _, errno := syscall.Syscall6(sysFstatat, uintptr(dirfd), uintptr(name), uintptr(unsafe.Pointer(st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
+		// Raw: the scheduler is not told. A stat of a warm inode takes less time
+		// than telling it twice.
+		_, _, errno := syscall.RawSyscall6(sysFstatat, uintptr(dirfd), uintptr(name), uintptr(unsafe.Pointer(st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
 		if errno != unix.EINTR {
 			return errno
 		}

@@ -165,18 +165,48 @@ func (s *scanner) addSparse(next, d *dirRec, at int32, kept map[int32]bool) {
 	next.sort()
 }
 
+// cursor walks along the tracked names of a directory while its entries are
+// looked at in the same order.
+type cursor struct {
+	dir *dirRec
+	in  tracked
+	at  int
+}
+
+// next is the position in the index of an entry of d.
+func (c *cursor) next(set *trackedSet, d *dirRec, e *entry) (pos int32, ok bool) {
+	if c.dir != d {
+		*c = cursor{dir: d, in: set.in(d.path)}
+	}
+	skip := len(d.path)
+	if skip > 0 {
+		skip++
+	}
+	name := d.name(e)
+	for ; c.at < len(c.in.pos); c.at++ {
+		pos = c.in.pos[c.at]
+		switch is := set.index.Name(int(pos))[skip:]; {
+		case is == string(name):
+			return pos, true
+		case is > string(name):
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
 // seed takes a file's id from the index, as git would: when the stamps the
 // index noted are the file's, and the blob there has the file's size. Where git
 // may have converted the content the index proves nothing about the bytes on
 // disk.
-func (s *scanner) seed(d *dirRec, e *entry, st *fileStat) (object.ID, bool) {
-	it, ok := s.index.in(d.path).entry(string(d.name(e)))
-	if !ok || it.gitlink {
+func (s *scanner) seed(wk *worker, d *dirRec, e *entry, st *fileStat) (object.ID, bool) {
+	pos, ok := wk.tracked.next(s.index, d, e)
+	if !ok {
 		return object.ID{}, false
 	}
 	x := s.index.index
-	ie := &x.Entries[it.pos]
-	if ie.Stage != 0 || ie.Flags != 0 || ie.Smudged() || x.Racy(int(it.pos)) ||
+	ie := &x.Entries[pos]
+	if ie.Stage != 0 || ie.Flags != 0 || ie.Smudged() || x.Racy(int(pos)) ||
 		ie.Size != uint32(st.size) || ie.Ino != uint32(st.ino) || !sameTime(ie.Mtime, st.mtime) || !sameTime(ie.Ctime, st.ctime) ||
 		ie.Mode != repo.ModeFile && ie.Mode != repo.ModeExec {
 		return object.ID{}, false

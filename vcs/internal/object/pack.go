@@ -7,8 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // A pack is one pack-<sum>.pack with its index, opened when first asked.
@@ -85,7 +88,15 @@ type packFile struct {
 	size int64
 	f    *os.File
 	data []byte
+	// mapped is the file, for reads so small that a system call is most of
+	// their cost: those of headers. A repack may drop the pack while somebody
+	// reads it, so it is unmapped by the collector.
+	mapped []byte
 }
+
+// tiny is how many bytes are read through the mapping at most. More are read
+// from the file, where an I/O error is an error and not a signal.
+const tiny = 64
 
 const (
 	packHeader = 12
@@ -119,6 +130,9 @@ func newPackFile(path string, f *os.File, x *index) (*packFile, error) {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
 		pf.f = nil
+	} else if m, err := unix.Mmap(int(f.Fd()), 0, int(pf.size), unix.PROT_READ, unix.MAP_SHARED); err == nil {
+		pf.mapped = m
+		runtime.SetFinalizer(pf, func(f *packFile) { unix.Munmap(f.mapped) })
 	}
 	var head [packHeader]byte
 	var sum ID
@@ -144,6 +158,11 @@ func newPackFile(path string, f *os.File, x *index) (*packFile, error) {
 // ReadAt reads up to the trailer and beyond, as io.ReaderAt says.
 func (f *packFile) ReadAt(p []byte, off int64) (int, error) {
 	if f.data == nil {
+		if len(p) <= tiny && off >= 0 && off+int64(len(p)) <= int64(len(f.mapped)) {
+			copy(p, f.mapped[off:])
+			runtime.KeepAlive(f)
+			return len(p), nil
+		}
 		return f.f.ReadAt(p, off)
 	}
 	if off < 0 || off >= int64(len(f.data)) {

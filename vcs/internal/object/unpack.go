@@ -32,6 +32,9 @@ func (p *pack) header(off int64) (Kind, int64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	if kind, size, ok := f.plain(off); ok {
+		return kind, size, nil
+	}
 	x := getInflater(f, off)
 	defer x.release()
 	size := int64(-1)
@@ -61,6 +64,26 @@ func (p *pack) header(off int64) (Kind, int64, error) {
 		}
 	}
 	return 0, 0, f.corrupt(off, errors.New("delta chain without end"))
+}
+
+// plain reads the header of an object that is no delta, which is all that need
+// be read of it.
+func (f *packFile) plain(off int64) (kind Kind, size int64, ok bool) {
+	var b [10]byte // a size of 60 bits
+	if off < packHeader || off+int64(len(b)) > f.size {
+		return 0, 0, false
+	}
+	if _, err := f.ReadAt(b[:], off); err != nil {
+		return 0, 0, false // the long way says what is wrong
+	}
+	kind, size = Kind(b[0]>>4&7), int64(b[0]&15)
+	for i, shift := 0, 4; b[i]&0x80 != 0; shift += 7 {
+		if i++; i == len(b) {
+			return 0, 0, false
+		}
+		size |= int64(b[i]&0x7f) << shift
+	}
+	return kind, size, kind.valid() && size >= 0
 }
 
 // A chain holds what is needed to put one object together, pooled.

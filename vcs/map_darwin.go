@@ -1,3 +1,0 @@
-package vcs
-
-const mapPopulate = 0

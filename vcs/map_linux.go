@@ -1,5 +1,0 @@
-package vcs
-
-import "golang.org/x/sys/unix"
-
-const mapPopulate = unix.MAP_POPULATE
