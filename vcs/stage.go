@@ -138,10 +138,8 @@ func (w *Worktree) Stage(ctx context.Context, id string, changes []FileChange) (
 		s.Discard()
 		return nil, err
 	}
-	if err := syncFS(s.fd); err != nil {
-		s.Discard()
-		return nil, fmt.Errorf("sync %s: %w", s.dir, err)
-	}
+	// Not synced: what a power cut takes of the stage is still in the store, and
+	// recovery sees by the content which files it took.
 	crash.Point("restore.staged")
 	return s, nil
 }
