@@ -18,7 +18,7 @@ func (tx *Tx) UndoTarget(worktree int64) (Op, error) {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return Op{}, fmt.Errorf("nothing to undo in worktree %d: %w", worktree, err)
+		return Op{}, nothing(VerbUndo, worktree, err)
 	}
 	return o, nil
 }
@@ -35,9 +35,23 @@ func (tx *Tx) RedoTarget(worktree int64) (Op, error) {
 		err = tx.noMoveSince(worktree, o.ID)
 	}
 	if err != nil {
-		return Op{}, fmt.Errorf("nothing to redo in worktree %d: %w", worktree, err)
+		return Op{}, nothing(VerbRedo, worktree, err)
 	}
 	return o, nil
+}
+
+// NothingError says that there is no operation to undo or redo. It is an
+// ErrNotFound.
+type NothingError struct{ Verb string }
+
+func (e *NothingError) Error() string        { return "nothing to " + e.Verb }
+func (e *NothingError) Is(target error) bool { return target == ErrNotFound }
+
+func nothing(verb string, worktree int64, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return &NothingError{Verb: verb}
+	}
+	return fmt.Errorf("%s in worktree %d: %w", verb, worktree, err)
 }
 
 // noMoveSince is ErrNotFound when a move of its own was made after an operation.

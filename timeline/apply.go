@@ -149,7 +149,7 @@ func (m *Mover) back(ctx context.Context, verb string, target func(*ledger.Tx, i
 	if err != nil {
 		return nil, err
 	}
-	r.Target = fmt.Sprintf("before op %d", r.back.ID)
+	r.Target = fmt.Sprintf("op %d", r.back.ID)
 	r.To = ledger.Checkpoint{Commit: r.back.Worktrees[0].Safety}
 	return m.Move(ctx, r)
 }
