@@ -40,6 +40,7 @@ func large(ctx context.Context, g *ground.Ground) error {
 		if err := os.RemoveAll(filepath.Join(dir, ".retcon")); err != nil {
 			return err
 		}
+		bench.Shrink()
 		c, u, err := g.Driver.Capture(ctx, dir, "--create", "--no-caps")
 		if err == nil && c.Bytes < largeFile {
 			err = fmt.Errorf("read %d bytes of %d", c.Bytes, largeFile)

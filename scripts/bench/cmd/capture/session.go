@@ -22,10 +22,12 @@ const steps = 1000
 func (c *captures) session(ctx context.Context) error {
 	const rival = "git repack -adf"
 	bare, commits := c.f.Case("bytes a checkpoint, trees alone"), c.f.Case("bytes a checkpoint, git's commits counted")
+	kept := c.f.Case("bytes a checkpoint, trees alone, the clone's pack kept by both")
 	goal := c.f.Goal(1.2, 20000)
-	if !c.Wants(bare) && !c.Wants(commits) {
+	if !c.Wants(bare) && !c.Wants(commits) && !c.Wants(kept) {
 		return nil
 	}
+	c.Say("a session of %d checkpoints, %s", steps, c.f.Name)
 	ours, theirs, err := c.grow(ctx)
 	if err != nil {
 		return c.Report.Add(c.Report.Row(bare, rival, goal).Fail(err))
@@ -34,11 +36,17 @@ func (c *captures) session(ctx context.Context) error {
 	if err := c.Report.Add(c.Report.Row(bare, rival, goal).Compare(per(ours), per(theirs.trees), "B")); err != nil {
 		return err
 	}
-	return c.Report.Add(c.Report.Row(commits, rival, nil).Compare(per(ours), per(theirs.commits), "B"))
+	if err := c.Report.Add(c.Report.Row(commits, rival, nil).Compare(per(ours), per(theirs.commits), "B")); err != nil {
+		return err
+	}
+	return c.Report.Add(c.Report.Row(kept, rival, nil).Compare(per(ours), per(theirs.kept), "B"))
 }
 
-// grown is by how many bytes git's objects grew.
-type grown struct{ trees, commits int64 }
+// grown is by how many bytes git's objects grew: with the trees alone, with a
+// commit for each, and with the trees alone when the pack that was there stays
+// as it is, as ours must while we share it, so that what is new cannot be a
+// delta against what it holds.
+type grown struct{ trees, commits, kept int64 }
 
 func (c *captures) grow(ctx context.Context) (ours int64, theirs grown, err error) {
 	list := filepath.Join(filepath.Dir(c.f.Base), "paths")
@@ -110,8 +118,39 @@ func (c *captures) imported(ctx context.Context) (g grown, trees []string, err e
 	if g.trees, err = packed("repack -adq"); err != nil {
 		return g, nil, err
 	}
-	g.trees, g.commits = g.trees-before, g.commits-before
+	if err := c.keepPacks(dir); err != nil {
+		return g, nil, err
+	}
+	if g.kept, err = packed("repack -adfq"); err != nil {
+		return g, nil, err
+	}
+	g.trees, g.commits, g.kept = g.trees-before, g.commits-before, g.kept-before
 	return g, trees, nil
+}
+
+// keepPacks puts the packs of the field back into a copy, to stay there.
+func (c *captures) keepPacks(dir string) error {
+	const at = ".git/objects/pack"
+	files, err := filepath.Glob(filepath.Join(c.f.Base, at, "pack-*"))
+	if err != nil {
+		return err
+	}
+	for _, from := range files {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, at, filepath.Base(from))
+		if err := os.WriteFile(to, data, 0o600); err != nil {
+			return err
+		}
+		if base, ok := strings.CutSuffix(to, ".pack"); ok {
+			if err := os.WriteFile(base+".keep", nil, 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // stream is the session as git fast-import reads it.

@@ -77,7 +77,7 @@ func (r *restores) differing(ctx context.Context) error {
 func (r *restores) tree(ctx context.Context) error {
 	empty := func(dir string) func(int) error { return func(int) error { return r.f.Empty(dir) } }
 	return r.Play(ctx, ground.Race{Case: r.f.Case("whole tree"), Goal: r.f.Goal(1.2, 20000), Memory: "peak memory, " + r.f.Case("whole tree"),
-		Ours: r.retcon(empty(r.ours), r.f.Paths), Theirs: r.git(empty(r.theirs), r.f.Paths, "checkout -q -f HEAD -- .")})
+		Ours: r.retcon(empty(r.ours), r.f.Paths), Theirs: r.git(empty(r.theirs), r.f.Paths, "checkout -q -f HEAD -- ."), Cold: true})
 }
 
 func (r *restores) retcon(prepare func(int) error, paths []string) bench.Side {

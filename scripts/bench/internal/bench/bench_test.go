@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,25 @@ func TestCommandRun(t *testing.T) {
 
 	_, _, err = Command{Args: []string{"/bin/sh", "-c", "echo why >&2; exit 3"}}.Run(t.Context())
 	assert.ErrorContains(t, err, "exit status 3: why")
+}
+
+// A child's peak is its own, however much this process has needed before.
+func TestShrink(t *testing.T) {
+	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {
+		t.Skip("the system does not forget")
+	}
+	waste := make([]byte, 200<<20)
+	for i := 0; i < len(waste); i += 4096 {
+		waste[i] = 1
+	}
+	require.Greater(t, OwnPeak(), int64(200<<20))
+	runtime.KeepAlive(waste)
+	waste = nil
+	Shrink()
+	assert.Less(t, OwnPeak(), int64(100<<20))
+	_, u, err := Command{Args: []string{"/bin/sh", "-c", ":"}}.Run(t.Context())
+	require.NoError(t, err)
+	assert.Less(t, u.Peak, int64(100<<20))
 }
 
 func TestReport(t *testing.T) {

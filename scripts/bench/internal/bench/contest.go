@@ -67,6 +67,7 @@ func (c Contest) round(ctx context.Context, round int) (p Pair, err error) {
 			return p, fmt.Errorf("prepare %s: %w", t.side.Name, err)
 		}
 	}
+	Shrink()
 	select {
 	case <-ctx.Done():
 		return p, ctx.Err()

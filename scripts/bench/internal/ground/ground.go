@@ -61,7 +61,7 @@ func measure(ctx context.Context, name string, opt bench.Options, run func(conte
 		return 0, err
 	}
 	defer os.RemoveAll(g.scratch)
-	fmt.Fprintf(g.progress, "%s: %s, %d rounds\n", name, g.Git.Version(ctx), opt.Rounds)
+	g.Say("%s, %d rounds", g.Git.Version(ctx), opt.Rounds)
 	if err := run(ctx, g); err != nil {
 		return 0, err
 	}
@@ -135,7 +135,7 @@ func (g *Ground) Play(ctx context.Context, r Race) error {
 	if !g.Wants(r.Case) && (r.Memory == "" || !g.Wants(r.Memory)) {
 		return nil
 	}
-	fmt.Fprintf(g.progress, "%s: %s, against %s\n", g.Report.Bench, r.Case, r.Theirs.Name)
+	g.Say("%s, against %s", r.Case, r.Theirs.Name)
 	time, memory := g.Report.Row(r.Case, r.Theirs.Name, r.Goal), g.Report.Row(r.Memory, r.Theirs.Name, r.MemGoal)
 	pairs, err := bench.Contest{Ours: r.Ours, Theirs: r.Theirs, Rounds: g.Rounds, Warm: !r.Cold}.Play(ctx)
 	switch {
@@ -160,6 +160,11 @@ func (g *Ground) Skip(name, rival string, goal *float64, why string) error {
 		return nil
 	}
 	return g.Report.Add(g.Report.Row(name, rival, goal).Skip(why))
+}
+
+// Say tells whoever waits what is going on.
+func (g *Ground) Say(format string, args ...any) {
+	fmt.Fprintf(g.progress, g.Report.Bench+": "+format+"\n", args...)
 }
 
 // Folder makes an empty folder in the scratch folder.
