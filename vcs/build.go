@@ -259,3 +259,51 @@ func appendLine(to []byte, word string, mode uint32, size int64, name string) []
 	}
 	return append(to, '\n')
 }
+
+// commit writes the root of the commit, unless it is known.
+func (b *builder) commit(git gitFacts, known Commit) (Commit, string, error) {
+	root := b.s.dirs[0]
+	m := meta{Version: 1, Modes: b.modes, Root: root.mode & 0o7777, Operation: git.Operation, Sparse: git.Sparse,
+		Extra: git.Extra, Degraded: git.Degraded}
+	if git.Head != (Head{}) {
+		m.Head = &git.Head
+	}
+	js, err := m.encode()
+	if err != nil {
+		return "", "", err
+	}
+	metaID, tree := object.Sum(object.Blob, js), root.tree
+	if root.tree.IsZero() {
+		tree = object.Sum(object.Tree, nil)
+	}
+	in := []object.TreeEntry{
+		{Mode: object.ModeFile, Name: "meta", ID: metaID},
+		{Mode: object.ModeDir, Name: "tree", ID: tree},
+	}
+	if !root.aux.IsZero() {
+		in = append(in, object.TreeEntry{Mode: object.ModeDir, Name: "aux", ID: root.aux})
+	}
+	if git.Tree != "" {
+		id, err := object.ParseID(git.Tree)
+		if err != nil {
+			return "", "", err
+		}
+		in = append(in, object.TreeEntry{Mode: object.ModeDir, Name: "index", ID: id})
+	}
+	object.SortEntries(in)
+	data := object.AppendTree(nil, in)
+	id := object.Sum(object.Tree, data)
+	if Commit(id.String()) == known {
+		return known, tree.String(), nil
+	}
+	if root.tree.IsZero() {
+		if _, err := b.add(object.Tree, nil); err != nil {
+			return "", "", err
+		}
+	}
+	if _, err := b.add(object.Blob, js); err != nil {
+		return "", "", err
+	}
+	_, err = b.add(object.Tree, data)
+	return Commit(id.String()), tree.String(), err
+}
