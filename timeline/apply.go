@@ -60,8 +60,14 @@ func (m *Mover) applyTo(ctx context.Context, r Request, base vcs.Commit, now *vc
 	if err != nil {
 		return res, errors.Join(err, m.finish(op, ledger.ResultFailed, res))
 	}
-	defer staged.Discard()
-	return res, m.carryOut(ctx, &op, staged, res)
+	err = m.carryOut(ctx, &op, staged, res)
+	var stuck *vcs.RollbackError
+	if errors.As(err, &stuck) {
+		// Neither old nor new: the operation stays open, and recovery finds
+		// in the stage what was displaced.
+		return res, err
+	}
+	return res, errors.Join(err, staged.Discard())
 }
 
 // begin journals the move: from here a crash is noticed.
@@ -105,26 +111,41 @@ func (m *Mover) carryOut(ctx context.Context, op *ledger.Op, staged *vcs.Staged,
 	crash.Point("move.restoring")
 	m.progress("restore", 0, staged.Count())
 	if err := staged.Swap(ctx); err != nil {
-		return errors.Join(err, m.rescue(ctx, op, staged, true, res), m.finish(*op, ledger.ResultRolledBack, res))
+		return m.givenUp(ctx, op, staged, res, err)
 	}
 	if res.Verified, err = staged.Verify(ctx); err != nil {
-		return errors.Join(err, m.rescue(ctx, op, staged, true, res), m.finish(*op, ledger.ResultRolledBack, res))
+		return m.givenUp(ctx, op, staged, res, err)
 	}
 	res.Left = staged.Kept()
 	if err := m.rescue(ctx, op, staged, false, res); err != nil {
 		// Keeping those bytes comes before the move.
-		return errors.Join(err, staged.Rollback(), m.finish(*op, ledger.ResultRolledBack, res))
+		return m.givenUp(ctx, op, staged, res, staged.TakeBack(err))
 	}
 	crash.Point("move.restored")
 	if res.Plan.Head || res.Plan.Index {
-		who := vcs.Ident{}
-		if err := m.W.PutGit(res.Plan.TargetCommit, res.Plan.Base, vcs.PutOptions{Head: res.Plan.Head, Index: res.Plan.Index,
-			Message: "retcon: " + res.Plan.Verb + " " + res.Plan.Target, Who: who, Now: m.Now()}); err != nil {
-			return errors.Join(err, staged.Rollback(), m.finish(*op, ledger.ResultRolledBack, res))
+		if err := m.putGit(res.Plan); err != nil {
+			return m.givenUp(ctx, op, staged, res, staged.TakeBack(err))
 		}
 		crash.Point("move.head")
 	}
 	return m.finish(*op, ledger.ResultOK, res)
+}
+
+// givenUp ends a move that was taken back because of cause, after keeping what
+// somebody wrote to the paths meanwhile. One that could not be taken back is
+// left open.
+func (m *Mover) givenUp(ctx context.Context, op *ledger.Op, staged *vcs.Staged, res *Result, cause error) error {
+	var stuck *vcs.RollbackError
+	if errors.As(cause, &stuck) {
+		return cause
+	}
+	return errors.Join(cause, m.rescue(ctx, op, staged, true, res), m.finish(*op, ledger.ResultRolledBack, res))
+}
+
+// putGit puts back HEAD and index as a plan says. It can be called again.
+func (m *Mover) putGit(p *Plan) error {
+	return m.W.PutGit(p.TargetCommit, p.Base, vcs.PutOptions{Head: p.Head, Index: p.Index,
+		Message: "retcon: " + p.Verb + " " + p.Target, Now: m.Now()})
 }
 
 // rescue keeps what somebody wrote between the capture and the swap.

@@ -130,7 +130,8 @@ const (
 
 // facts are what a plan is made of.
 type facts struct {
-	changes []vcs.FileChange // from the worktree as it is to the target
+	all     []vcs.FileChange // from the worktree as it is to the target
+	changes []vcs.FileChange // those the move is about
 	paths   []string         // only these and what lies below; nil for all
 	owner   func(path string) Owner
 	policy  string
@@ -162,7 +163,72 @@ func (p *Plan) decide(f facts) {
 		}
 		p.Changes = append(p.Changes, Step{FileChange: c, Action: action(c), Owner: owner})
 	}
+	p.addFolders(f)
 	slices.SortFunc(p.Changes, func(a, b Step) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// addFolders adds the folders that steps need and that somebody else removed. A
+// step whose folder somebody else has made something else of is a conflict.
+func (p *Plan) addFolders(f facts) {
+	files := p.files()
+	made, blocked := folders(files, f.all)
+	for _, c := range made {
+		p.Changes = append(p.Changes, Step{FileChange: c, Action: action(c)})
+		p.Kept = slices.DeleteFunc(p.Kept, func(n Note) bool { return n.Path == c.Path })
+	}
+	p.Changes = slices.DeleteFunc(p.Changes, func(s Step) bool {
+		by, ok := blocked[s.Path]
+		if !ok {
+			return false
+		}
+		note := Note{s.Path, "its folder " + by + " is something else now, and not by this run"}
+		if f.policy == Mine {
+			p.Kept = append(p.Kept, note)
+		} else {
+			p.Conflicts = append(p.Conflicts, note)
+		}
+		return true
+	})
+}
+
+// folders returns the changes of all that make folders which the chosen ones
+// need and do not make themselves, and, of the chosen, those that cannot be
+// carried out because a folder of theirs is something else: by path, which.
+func folders(chosen, all []vcs.FileChange) (made []vcs.FileChange, blocked map[string]string) {
+	dir := func(s vcs.State) bool { return s.Kind == vcs.KindDir || s.Kind == vcs.KindRepo }
+	missing := make(map[string]vcs.FileChange) // folders of the target that are not there
+	for _, c := range all {
+		if dir(c.New) && !dir(c.Old) {
+			missing[c.Path] = c
+		}
+	}
+	for _, c := range chosen {
+		delete(missing, c.Path)
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	blocked = make(map[string]string)
+	for _, c := range chosen {
+		if c.New.Kind == vcs.KindAbsent {
+			continue
+		}
+		for i := range len(c.Path) {
+			if c.Path[i] != '/' {
+				continue
+			}
+			up, ok := missing[c.Path[:i]]
+			switch {
+			case !ok:
+			case up.Old.Kind != vcs.KindAbsent:
+				blocked[c.Path] = up.Path
+			default:
+				made = append(made, up)
+				delete(missing, up.Path)
+			}
+		}
+	}
+	return made, blocked
 }
 
 // leave notes a path that cannot be put back, or must not.

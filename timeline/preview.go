@@ -51,7 +51,7 @@ func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, e
 	if err != nil {
 		return nil, err
 	}
-	f := facts{changes: changes, paths: r.Paths, policy: r.Conflicts, owner: func(string) Owner { return Anybody }}
+	f := facts{all: changes, changes: changes, paths: r.Paths, policy: r.Conflicts, owner: func(string) Owner { return Anybody }}
 	switch {
 	case r.back != nil:
 		back, err := decodePlan(r.back.Plan)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/retcon-dev/retcon/internal/crash"
 	"github.com/retcon-dev/retcon/ledger"
@@ -114,8 +115,7 @@ func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
 		}
 		r.Result = ledger.ResultRolledBack
 	} else if p.Head || p.Index {
-		err := m.W.PutGit(p.TargetCommit, p.Base, vcs.PutOptions{Head: p.Head, Index: p.Index,
-			Message: "retcon: " + p.Verb + " " + p.Target, Now: m.Now()})
+		err := m.putGit(p)
 		if err != nil {
 			return r, err
 		}
@@ -168,6 +168,15 @@ func (m *Mover) forward(ctx context.Context, o *ledger.Op, p *Plan, target vcs.C
 		do = append(do, c)
 	}
 	do, _ = vcs.Restorable(do)
+	made, blocked := folders(do, changes)
+	for _, up := range blocked { // since the crash: it goes to the rescue, and makes room
+		if !slices.Contains(strange, up) {
+			strange = append(strange, up)
+		}
+		i, _ := slices.BinarySearchFunc(changes, up, func(c vcs.FileChange, path string) int { return strings.Compare(c.Path, path) })
+		made = append(made, changes[i])
+	}
+	do = append(do, dedupe(made)...)
 	if len(strange) > 0 {
 		if res.Rescue, err = m.keepRescue(ctx, o, now.Commit, strange); err != nil {
 			return err
@@ -188,4 +197,14 @@ func (m *Mover) forward(ctx context.Context, o *ledger.Op, p *Plan, target vcs.C
 		return err
 	}
 	return m.rescue(ctx, o, staged, false, res)
+}
+
+// dedupe drops repeated paths.
+func dedupe(changes []vcs.FileChange) []vcs.FileChange {
+	seen := make(map[string]bool)
+	return slices.DeleteFunc(changes, func(c vcs.FileChange) bool {
+		was := seen[c.Path]
+		seen[c.Path] = true
+		return was
+	})
 }

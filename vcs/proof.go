@@ -86,7 +86,7 @@ func (s *Staged) hash(fd int, name string, st *fileStat) (object.ID, error) {
 
 // Verify reads every path that was written and looks for every one that was
 // removed. A path that is not what it should be takes the whole restore back:
-// the error is a *VerifyError.
+// the error is a *VerifyError, or a *RollbackError when that failed.
 func (s *Staged) Verify(ctx context.Context) (verified int, err error) {
 	crash.Point("restore.verify")
 	for _, kind := range []stepKind{stepWrite, stepRemove, stepMkdir, stepChmod} {
@@ -97,7 +97,7 @@ func (s *Staged) Verify(ctx context.Context) (verified int, err error) {
 			return nil
 		})
 		if err != nil {
-			return 0, errors.Join(err, s.Rollback())
+			return 0, s.TakeBack(err)
 		}
 	}
 	for i := range s.steps {

@@ -11,8 +11,30 @@ import (
 	"github.com/retcon-dev/retcon/internal/crash"
 )
 
+// RollbackError says that a restore failed and could not be wholly taken back:
+// the worktree is neither what it was nor what it was to become. What was
+// displaced is still in the stage, which must not be discarded.
+type RollbackError struct {
+	Cause error // why it had to be taken back
+	Err   error // why it could not be
+}
+
+func (e *RollbackError) Error() string {
+	return fmt.Sprintf("%v; and what was there could not all be put back: %v", e.Cause, e.Err)
+}
+func (e *RollbackError) Unwrap() []error { return []error{e.Cause, e.Err} }
+
+// TakeBack rolls back because of cause, which it returns, or a *RollbackError.
+func (s *Staged) TakeBack(cause error) error {
+	if err := s.Rollback(); err != nil {
+		return &RollbackError{Cause: cause, Err: err}
+	}
+	return cause
+}
+
 // Swap carries out the steps by renames. If one fails, all that were done are
-// taken back, in reverse, and the worktree is what it was.
+// taken back, in reverse, and the worktree is what it was, unless the error is
+// a *RollbackError.
 func (s *Staged) Swap(ctx context.Context) error {
 	crash.Point("restore.swap")
 	for i := range s.steps {
@@ -22,17 +44,13 @@ func (s *Staged) Swap(ctx context.Context) error {
 			err = s.do(st)
 		}
 		if err != nil {
-			err = fmt.Errorf("restore %s: %w", st.change.Path, err)
-			if rerr := s.Rollback(); rerr != nil {
-				return fmt.Errorf("%w; and putting back what was there: %w", err, rerr)
-			}
-			return err
+			return s.TakeBack(fmt.Errorf("restore %s: %w", st.change.Path, err))
 		}
 		crash.Point("restore.swap.step")
 	}
 	s.closeWritable()
 	if err := syncFS(s.w.rootfd); err != nil {
-		return errors.Join(fmt.Errorf("sync %s: %w", s.w.root, err), s.Rollback())
+		return s.TakeBack(fmt.Errorf("sync %s: %w", s.w.root, err))
 	}
 	crash.Point("restore.swapped")
 	return nil
