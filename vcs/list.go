@@ -25,7 +25,7 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 			nested = true
 			return
 		}
-		if at == 0 && (string(name) == s.own || string(name) == stageName) {
+		if string(name) == stageName || at == 0 && string(name) == s.own {
 			return
 		}
 		wk.found = append(wk.found, found{off: len(wk.names), len: len(name), kind: kind})

@@ -255,7 +255,7 @@ func applyLine(line string, at func(string) *node) error {
 // checkName refuses names that would lead out of their directory or into a git
 // directory.
 func checkName(name string) error {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || reservedName(name) {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || reservedName(name) || name == stageName {
 		return fmt.Errorf("%w: entry named %q", ErrDamaged, name)
 	}
 	return nil

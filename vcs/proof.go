@@ -15,7 +15,7 @@ import (
 // capture saw, nor, by its bytes, the content the plan expects.
 func (s *Staged) check(st *step, name string) {
 	var is fileStat
-	if err := statName(s.fd, name, &is); err != nil {
+	if err := statName(st.at.fd, name, &is); err != nil {
 		st.odd = true
 		return
 	}
@@ -23,7 +23,7 @@ func (s *Staged) check(st *step, name string) {
 		e.ino == is.ino && e.size == is.size && e.mtime == is.mtime {
 		return
 	}
-	id, err := s.hash(s.fd, name, &is)
+	id, err := s.hash(st.at.fd, name, &is)
 	st.odd = err != nil || id.String() != st.change.Old.ID
 }
 

@@ -19,7 +19,8 @@ import (
 // OpenStage finds the stage a crash has left behind; nil when there is none.
 // Only Rescue and Discard may be called on it.
 func (w *Worktree) OpenStage(id string) (*Staged, error) {
-	s := &Staged{w: w, dir: w.stageDir(id), fd: -1, dirs: make(map[string]int)}
+	s := &Staged{w: w, dir: w.stageDir(id), dirs: make(map[string]int)}
+	s.folders = []*folder{{dir: s.dir, fd: -1}}
 	f, err := os.Open(filepath.Join(s.dir, "manifest"))
 	if errors.Is(err, os.ErrNotExist) {
 		if _, serr := os.Lstat(s.dir); serr != nil {
@@ -38,9 +39,17 @@ func (w *Worktree) OpenStage(id string) (*Staged, error) {
 		c := st.change
 		// A line that cannot be read is the torn end of a manifest that was being
 		// written: nothing had been displaced.
-		if n, _ := fmt.Sscanf(sc.Text(), "%d %q %q %q", &st.n, &c.Old.ID, &c.New.ID, &c.Path); n == 4 {
-			s.steps = append(s.steps, st)
+		var mount string
+		if n, _ := fmt.Sscanf(sc.Text(), "%d %q %q %q %q", &st.n, &c.Old.ID, &c.New.ID, &c.Path, &mount); n != 5 {
+			continue
 		}
+		i := slices.IndexFunc(s.folders, func(f *folder) bool { return f.mount == mount })
+		if i < 0 {
+			i = len(s.folders)
+			s.folders = append(s.folders, &folder{mount: mount, dir: w.mountStage(mount, id), fd: -1})
+		}
+		st.at = s.folders[i]
+		s.steps = append(s.steps, st)
 	}
 	return s, sc.Err()
 }
@@ -48,28 +57,29 @@ func (w *Worktree) OpenStage(id string) (*Staged, error) {
 // DiscardStages removes every stage of this worktree. Call it under the move
 // lock, when no move is open.
 func (w *Worktree) DiscardStages() error {
-	dir := w.stageDir("")
-	prefix := filepath.Base(dir)
-	if prefix == stageName { // in the root, with nothing else in it
-		return os.RemoveAll(dir)
-	}
-	entries, err := os.ReadDir(filepath.Dir(dir))
+	ids, err := w.stages()
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			if err := os.RemoveAll(filepath.Join(filepath.Dir(dir), e.Name())); err != nil {
-				return err
-			}
+	for _, id := range ids {
+		s, err := w.OpenStage(id)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			continue
+		}
+		if err := s.Discard(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // Rescue stores whatever lies in the stage and is neither what the plan saw nor
-// what it put there, and returns a commit of those paths alone; "" when there is nothing. With all, it
-// looks at every file of the stage, not only at those known to be odd.
+// what it put there, and returns a commit of those paths alone; "" when there is
+// nothing. With all, it looks at every file of the stage, not only at those
+// known to be odd.
 func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error) {
 	wr := s.w.store.NewWriter()
 	defer wr.Abort()
@@ -83,7 +93,7 @@ func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error)
 			return "", nil, err
 		}
 		for _, name := range []string{strconv.Itoa(st.n), strconv.Itoa(st.n) + displacedSuffix} {
-			e, ok, err := s.rescueFile(wr, name)
+			e, ok, err := s.rescueFile(wr, filepath.Join(st.at.dir, name))
 			if err != nil {
 				return "", nil, fmt.Errorf("rescue %s: %w", st.change.Path, err)
 			}
@@ -111,8 +121,7 @@ func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error)
 	return c, paths, nil
 }
 
-func (s *Staged) rescueFile(wr *object.Writer, name string) (e object.TreeEntry, ok bool, err error) {
-	path := filepath.Join(s.dir, name)
+func (s *Staged) rescueFile(wr *object.Writer, path string) (e object.TreeEntry, ok bool, err error) {
 	fi, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return e, false, nil

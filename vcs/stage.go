@@ -53,25 +53,14 @@ func (w *Worktree) forgetLast() {
 
 // Staged is a restore that has been prepared.
 type Staged struct {
-	w      *Worktree
-	dir    string
-	fd     int
-	steps  []step
-	dirs   map[string]int    // open parents
-	opened map[string]uint32 // directories made writable, and the bits they had
-	kept   []string
-	byPath map[string]*dirRec
-}
-
-const stageName = ".retcon-stage"
-
-// stageDir is a folder from which files can be renamed into the worktree.
-func (w *Worktree) stageDir(id string) string {
-	var st fileStat
-	if err := statPath(w.folder, &st); err == nil && st.dev == w.dev {
-		return filepath.Join(w.folder, "worktrees", w.name+"-stage-"+id)
-	}
-	return filepath.Join(w.root, stageName, id)
+	w       *Worktree
+	dir     string    // of the root's own mount: the manifest's place
+	folders []*folder // one for each mount
+	steps   []step
+	dirs    map[string]int    // open parents
+	opened  map[string]uint32 // directories made writable, and the bits they had
+	kept    []string
+	byPath  map[string]*dirRec
 }
 
 // Stage prepares changes: from Old, which is what the newest capture saw, to
@@ -84,43 +73,46 @@ func (w *Worktree) Stage(ctx context.Context, id string, changes []FileChange) (
 	if w.held == nil {
 		return nil, errors.New("BUG: Stage without Hold")
 	}
-	s := &Staged{w: w, dir: w.stageDir(id), fd: -1, dirs: make(map[string]int), opened: make(map[string]uint32)}
+	s := &Staged{w: w, dir: w.stageDir(id), dirs: make(map[string]int), opened: make(map[string]uint32)}
 	if err := s.plan(changes); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return nil, err
+	err := s.place(id)
+	if err == nil {
+		crash.Point("restore.stage")
+		err = s.manifest()
 	}
-	fd, err := openRoot(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	s.fd = fd
-	crash.Point("restore.stage")
-	if err = s.manifest(); err == nil {
+	if err == nil {
 		err = s.fill(ctx)
 	}
 	if err != nil {
-		s.Discard()
-		return nil, err
+		return nil, errors.Join(err, s.Discard())
 	}
-	// Not synced: what a power cut takes of the stage is still in the store, and
-	// recovery sees by the content which files it took.
+	// Not synced, but for the manifest: what a power cut takes of the stage is
+	// still in the store, and recovery sees by the content which files it took.
 	crash.Point("restore.staged")
 	return s, nil
 }
 
 // manifest writes which path each file of the stage belongs to, and which
-// contents are expected there: any other is somebody's work.
+// contents are expected there: any other is somebody's work. It is on disk
+// before anything is displaced.
 func (s *Staged) manifest() error {
 	var b strings.Builder
 	for i := range s.steps {
 		if k := s.steps[i].kind; k == stepWrite || k == stepRemove || k == stepMkdir {
 			c := s.steps[i].change
-			fmt.Fprintf(&b, "%d %q %q %q\n", s.steps[i].n, c.Old.ID, c.New.ID, c.Path)
+			fmt.Fprintf(&b, "%d %q %q %q %q\n", s.steps[i].n, c.Old.ID, c.New.ID, c.Path, s.steps[i].at.mount)
 		}
 	}
-	return os.WriteFile(filepath.Join(s.dir, "manifest"), []byte(b.String()), 0o600)
+	f, err := os.OpenFile(filepath.Join(s.dir, "manifest"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteString(b.String()); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // fill writes the new content of every path to the stage, on all cores.
@@ -131,11 +123,11 @@ func (s *Staged) fill(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", st.change.Path, err)
 			}
-			return unix.Symlinkat(string(target), s.fd, strconv.Itoa(st.n))
+			return unix.Symlinkat(string(target), st.at.fd, strconv.Itoa(st.n))
 		}
 		var fd int
 		err := retry(func() (err error) {
-			fd, err = unix.Openat(s.fd, strconv.Itoa(st.n), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+			fd, err = unix.Openat(st.at.fd, strconv.Itoa(st.n), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 			return err
 		})
 		if err != nil {
@@ -279,15 +271,18 @@ func (s *Staged) Odd() []string {
 // Discard removes the stage. After Swap it gives up what was displaced.
 func (s *Staged) Discard() error {
 	s.closeDirs()
-	if s.fd >= 0 {
-		unix.Close(s.fd)
-		s.fd = -1
+	var errs []error
+	for _, f := range s.folders {
+		if f.mount != "" { // those first: only the manifest knows of them
+			errs = append(errs, s.w.discard(f))
+		}
 	}
-	err := os.RemoveAll(s.dir)
-	if parent := filepath.Dir(s.dir); filepath.Base(parent) == stageName {
-		_ = os.Remove(parent) // fails while another stage is in it
+	for _, f := range s.folders {
+		if f.mount == "" {
+			errs = append(errs, s.w.discard(f))
+		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 func (s *Staged) closeDirs() {

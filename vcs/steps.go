@@ -22,8 +22,9 @@ const (
 type step struct {
 	kind   stepKind
 	change *FileChange
-	n      int    // name of the file in the stage
-	mode   uint32 // for stepChmod: the bits it had, or will have had
+	n      int     // name of the file in the stage
+	at     *folder // of the stage
+	mode   uint32  // for stepChmod: the bits it had, or will have had
 	id     object.ID
 	done   bool
 	was    bool // something was displaced to the stage

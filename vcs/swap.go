@@ -49,8 +49,8 @@ func (s *Staged) Swap(ctx context.Context) error {
 		crash.Point("restore.swap.step")
 	}
 	s.closeWritable()
-	if err := syncFS(s.w.rootfd); err != nil {
-		return s.TakeBack(fmt.Errorf("sync %s: %w", s.w.root, err))
+	if err := s.sync(); err != nil {
+		return s.TakeBack(err)
 	}
 	crash.Point("restore.swapped")
 	return nil
@@ -72,10 +72,23 @@ func (s *Staged) Rollback() error {
 		crash.Point("restore.rollback.step")
 	}
 	s.closeWritable()
+	return errors.Join(append(errs, s.sync())...)
+}
+
+// sync puts what was renamed on disk, in every mount.
+func (s *Staged) sync() error {
 	if err := syncFS(s.w.rootfd); err != nil {
-		errs = append(errs, err)
+		return fmt.Errorf("sync %s: %w", s.w.root, err)
 	}
-	return errors.Join(errs...)
+	for _, f := range s.folders {
+		if f.mount == "" {
+			continue
+		}
+		if err := syncFS(f.fd); err != nil {
+			return fmt.Errorf("sync %s: %w", f.mount, err)
+		}
+	}
+	return nil
 }
 
 // parent is an open descriptor of the directory a path lies in.
@@ -168,7 +181,7 @@ func (s *Staged) doIn(st *step, fd int, base string) error {
 				st.was = true // somebody made it meanwhile: not ours to remove
 				return nil
 			}
-			if err := renameNew(fd, base, s.fd, name); err != nil {
+			if err := renameNew(fd, base, st.at.fd, name); err != nil {
 				return err
 			}
 			st.odd = true // a file appeared there after the capture
@@ -177,14 +190,14 @@ func (s *Staged) doIn(st *step, fd int, base string) error {
 		return err
 	case stepWrite:
 		if st.change.Old.Kind == KindAbsent || st.was {
-			err := renameNew(s.fd, name, fd, base)
+			err := renameNew(st.at.fd, name, fd, base)
 			if err != unix.EEXIST {
 				return err
 			}
 		}
-		err := exchange(s.fd, name, fd, base)
+		err := exchange(st.at.fd, name, fd, base)
 		if err == unix.ENOENT { // it went away after the capture, or a directory made room
-			return renameNew(s.fd, name, fd, base)
+			return renameNew(st.at.fd, name, fd, base)
 		}
 		if err != nil {
 			return err
@@ -193,7 +206,7 @@ func (s *Staged) doIn(st *step, fd int, base string) error {
 		s.check(st, name)
 		return nil
 	case stepRemove:
-		err := renameNew(fd, base, s.fd, name)
+		err := renameNew(fd, base, st.at.fd, name)
 		if err == unix.ENOENT {
 			return nil
 		}
@@ -221,6 +234,8 @@ func (s *Staged) doIn(st *step, fd int, base string) error {
 			if st.change.New.Kind == KindFile || st.change.New.Kind == KindLink {
 				return fmt.Errorf("the directory holds files that were not captured: %w", err)
 			}
+			s.kept = append(s.kept, st.change.Path)
+		case unix.EBUSY: // something is mounted there
 			s.kept = append(s.kept, st.change.Path)
 		case unix.ENOTDIR: // became a file since: somebody else's
 			s.kept = append(s.kept, st.change.Path)
@@ -257,19 +272,19 @@ func (s *Staged) undo(st *step) error {
 			return err
 		}
 		if st.odd {
-			return renameNew(s.fd, name, fd, base)
+			return renameNew(st.at.fd, name, fd, base)
 		}
 		return nil
 	case stepWrite:
 		if st.was {
-			return exchange(s.fd, name, fd, base)
+			return exchange(st.at.fd, name, fd, base)
 		}
-		return renameNew(fd, base, s.fd, name)
+		return renameNew(fd, base, st.at.fd, name)
 	case stepRemove:
 		if !st.was {
 			return nil
 		}
-		return renameNew(s.fd, name, fd, base)
+		return renameNew(st.at.fd, name, fd, base)
 	case stepRmdir:
 		if !st.was {
 			return nil

@@ -92,3 +92,10 @@ func bootID() string {
 	}
 	return time.Unix(tv.Unix()).String()
 }
+
+// mountID tells which mount a directory is in: what a rename cannot leave.
+func mountID(fd int) (uint64, error) {
+	var st fileStat
+	err := statFd(fd, &st)
+	return st.dev, err
+}

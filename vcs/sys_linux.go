@@ -129,3 +129,19 @@ var bootID = sync.OnceValue(func() string {
 	}
 	return strings.TrimSpace(string(b))
 })
+
+// mountID tells which mount a directory is in: what a rename cannot leave. Two
+// mounts of one filesystem differ, though their device number does not. Before
+// Linux 5.8 the device number has to do.
+func mountID(fd int) (uint64, error) {
+	var st unix.Statx_t
+	err := retry(func() error {
+		return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st)
+	})
+	if err == nil && st.Mask&unix.STATX_MNT_ID != 0 {
+		return st.Mnt_id, nil
+	}
+	var dev fileStat
+	err = statFd(fd, &dev)
+	return dev.dev, err
+}

@@ -419,7 +419,7 @@ func (wt *Watcher) event(e fsnotify.Event) {
 	}
 	rel = strings.Trim(rel, "/")
 	dir, base := split(rel)
-	if dir == "" && (base == stageName || wt.w.kind == Plain && base == "."+StoreName) {
+	if base == stageName || dir == "" && wt.w.kind == Plain && base == "."+StoreName {
 		return
 	}
 	wt.mark(func() {
