@@ -14,7 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/internal/crash"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/timeline"
@@ -85,6 +87,11 @@ func crashChild(verb string) int {
 		_, err = p.m.Undo(ctx, timeline.Request{})
 	case "redo":
 		_, err = p.m.Redo(ctx, timeline.Request{})
+	case "gc":
+		// As if all were older than what is kept, and others recorded since.
+		if _, err = checkpoint.Prune(ctx, p.db, checkpoint.Policy{KeepTools: time.Nanosecond, Actor: "user"}); err == nil {
+			_, err = p.w.Collect(ctx, vcs.CollectOptions{Full: true, Roots: checkpoint.Live(ctx, p.db)})
+		}
 	case "recover":
 		_, err = p.m.Recover(ctx)
 	}
@@ -332,4 +339,106 @@ func TestCrashWriter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gcScene is a workspace with history that a gc gives up, history that it must
+// not, and a move to undo.
+func gcScene(t *testing.T) (root string, kept []string) {
+	t.Helper()
+	root = t.TempDir()
+	p := openPlace(t, root)
+	p.write("a", "manual")
+	one := p.checkpoint()
+	for i := range 8 {
+		p.write("a", fmt.Sprint("watched ", i))
+		p.write(fmt.Sprintf("d/f%d", i), strings.Repeat(fmt.Sprint(i), 3000))
+		p.mark(ledger.Checkpoint{Tier: ledger.TierWatch})
+	}
+	p.run(func() { p.write("b", "by a run") })
+	p.restore(timeline.Request{To: one})
+	p.checkpoint()
+	err := p.db.View(context.Background(), func(tx *ledger.Tx) error {
+		rows, err := tx.Checkpoints(ledger.CheckpointQuery{Worktree: p.m.WorktreeID})
+		for _, c := range rows {
+			if c.Tier != ledger.TierWatch {
+				kept = append(kept, c.Commit)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, kept
+}
+
+// A gc that dies anywhere, twice, has given up nothing that the ledger lists,
+// and the next one finishes the work.
+func TestCrashCollect(t *testing.T) {
+	root, _ := gcScene(t)
+	log := filepath.Join(t.TempDir(), "points")
+	child(t, root, "gc", "", log)
+	all := points(t, log)
+	if !slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, "collect.") }) {
+		t.Fatalf("no point of the store's among %v", all)
+	}
+	for i, at := range all {
+		if testing.Short() && i%5 != 0 {
+			continue
+		}
+		t.Run(strings.ReplaceAll(at, "#", "-"), func(t *testing.T) {
+			t.Parallel()
+			root, kept := gcScene(t)
+			if !child(t, root, "gc", at, "") {
+				t.Fatalf("did not reach %s", at)
+			}
+			whole(t, root, kept)
+			child(t, root, "gc", at, "") // and there again, if it gets there
+			whole(t, root, kept)
+			child(t, root, "gc", "", "")
+			p := whole(t, root, kept)
+			if _, _, packs, err := p.w.StoreSize(); err != nil || packs != 1 {
+				t.Errorf("%d packs, %v", packs, err)
+			}
+			p.undo()
+			p.is("b", "by a run")
+			p.is("a", "watched 7")
+		})
+	}
+}
+
+// whole fails unless every commit the ledger lists can be put back in full, and
+// those of kept are among them.
+func whole(t *testing.T, root string, kept []string) *place {
+	t.Helper()
+	p := openPlace(t, root)
+	ctx := context.Background()
+	listed := make(map[string]bool)
+	err := checkpoint.Live(ctx, p.db)(func(c vcs.Commit) error {
+		listed[string(c)] = true
+		files, err := p.w.Files(ctx, c)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if f.New.Kind == vcs.KindFile {
+				if _, err := p.w.Content(f.New); err != nil {
+					return fmt.Errorf("%s: %w", f.Path, err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, c := range kept {
+		if !listed[c] {
+			t.Errorf("%s is not listed any more", c)
+		}
+	}
+	if err := p.w.Complete(ctx, p.capture().Commit); err != nil {
+		t.Errorf("a capture after it: %v", err)
+	}
+	return p
 }
