@@ -37,6 +37,67 @@ func TestP32NothingUnderGitIsTouched(t *testing.T) {
 	git(t, p.dir, "fsck", "--strict")
 }
 
+// A thousand checkpoints, fifty restores with undo and redo between them, and
+// the user's repository is what it was to the byte; and what git then does to
+// itself takes nothing from us.
+func TestP32AThousandCheckpoints(t *testing.T) {
+	checkpoints, restores := 1000, 50
+	if testing.Short() {
+		checkpoints, restores = 60, 6
+	}
+	p := staged(t)
+	git(t, p.dir, "branch", "side")
+	git(t, p.dir, "worktree", "add", "-q", filepath.Join(t.TempDir(), "linked"), "side")
+	p.checkpoint(retcon.CheckpointOptions{}) // makes the store
+	clean := func() map[string]string {
+		t.Helper()
+		all := digest(t, p.path(".git"))
+		for name := range all {
+			if name == "retcon" || strings.HasPrefix(name, "retcon/") {
+				delete(all, name)
+			}
+		}
+		return all
+	}
+	before := clean()
+	want := map[string]map[string]string{}
+	for i := range checkpoints {
+		p.write(fmt.Sprintf("work/d%d/f%d", i%3, i%17), fmt.Sprint(i))
+		if i%29 == 0 {
+			p.remove(fmt.Sprintf("work/d%d", i%3))
+		}
+		c, err := p.Checkpoint(ctx, retcon.CheckpointOptions{})
+		require.NoError(t, err)
+		if i%(checkpoints/restores) == 0 {
+			want[c.Ref] = p.digest()
+		}
+	}
+	require.GreaterOrEqual(t, len(want), restores)
+	n := 0
+	for ref, state := range want {
+		was := p.digest()
+		p.restore(retcon.Ref(ref))
+		require.Equal(t, state, p.digest(), ref)
+		if n++; n%5 == 0 {
+			p.undo()
+			require.Equal(t, was, p.digest(), "undo of "+ref)
+			p.redo()
+			require.Equal(t, state, p.digest(), "redo of "+ref)
+		}
+	}
+	assert.Equal(t, before, clean())
+	for _, args := range []string{"add -A", "commit -qm later", "rebase -q --root --force-rebase", "reflog expire --expire=now --all",
+		"stash clear", "worktree prune", "repack -adq", "gc -q --prune=now"} {
+		git(t, p.dir, strings.Fields(args)...)
+	}
+	for ref, state := range want {
+		p.restore(retcon.Ref(ref))
+		require.Equal(t, state, p.digest(), ref)
+	}
+	git(t, p.dir, "fsck", "--strict")
+	git(t, filepath.Join(p.Folder(), "store.git"), "fsck", "--strict", "--no-dangling")
+}
+
 // The files of a submodule are files like any other, from outside as from
 // within, where it is a workspace of its own. Its repository is left alone.
 func TestP33Submodule(t *testing.T) {

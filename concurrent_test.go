@@ -26,7 +26,7 @@ import (
 
 // The test binary runs itself as the other processes.
 var (
-	long       = flag.Bool("long", false, "larger trees")
+	long       = flag.Bool("long", false, "larger trees, and every checkpoint restored")
 	childDir   = flag.String("child.dir", "", "run as another process: record checkpoints of this workspace")
 	childCount = flag.Int("child.count", 0, "how many")
 	childName  = flag.String("child.name", "", "in whose name")
@@ -167,10 +167,14 @@ func (p *place) history(acknowledged map[string]bool) []retcon.Checkpoint {
 	return list
 }
 
-// sample restores some of the checkpoints, exactly.
+// sample restores some of the checkpoints, exactly; with -long all of them.
 func (p *place) sample(list []retcon.Checkpoint) {
 	p.t.Helper()
-	for i := 0; i < len(list); i += max(1, len(list)/8) {
+	step := max(1, len(list)/8)
+	if *long {
+		step = 1
+	}
+	for i := 0; i < len(list); i += step {
 		ref := retcon.Ref(list[i].Ref)
 		_, err := p.Restore(ctx, retcon.RestoreOptions{Ref: ref, Exact: true})
 		require.NoError(p.t, err, string(ref))
