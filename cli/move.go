@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -165,7 +166,15 @@ const shown = 20
 func (m moved) Text(p *page) {
 	switch {
 	case m.NothingToDo || len(m.Changes) == 0 && !m.Head && !m.Index:
-		p.printf("nothing to do: the worktree is as in %s\n", m.what())
+		if m.keeps() {
+			p.printf("nothing was done: what differs from %s is kept", m.what())
+			if m.Verb == "restore" {
+				p.printf(" (--exact puts it back too)")
+			}
+			p.printf("\n")
+		} else {
+			p.printf("nothing to do: the worktree is as in %s\n", m.what())
+		}
 		m.asides(p)
 		return
 	case m.DryRun:
@@ -176,7 +185,7 @@ func (m moved) Text(p *page) {
 		}
 		return
 	}
-	done := map[string]string{"restore": "restored", "undo": "undid", "redo": "redid"}[m.Verb]
+	done := map[string]string{"restore": "restored", "undo": "undid", "redo": "took back the undo,"}[m.Verb]
 	if done == "" {
 		done = m.Verb + ":"
 	}
@@ -214,6 +223,12 @@ func (m moved) what() string {
 		return fmt.Sprintf("op %d", m.Undoes)
 	}
 	return name(m.Target)
+}
+
+// keeps tells that something differs which the move leaves as it is, ignored
+// paths aside, or that cannot be put back.
+func (m moved) keeps() bool {
+	return len(m.NotRestorable) > 0 || slices.ContainsFunc(m.Kept, func(n note) bool { return n.Why != "ignored" })
 }
 
 // verb is the move as one says it.

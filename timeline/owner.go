@@ -9,8 +9,9 @@ import (
 
 // owners says for every path that changed since checkpoint from, up to now,
 // whether run did it. What changed between the two checkpoints around an
-// attempt of the run is the run's; what changed at any other time is not,
-// unless a move of ours made the change.
+// attempt of the run is the run's; what changed at any other time is not. What a
+// move of ours changed is nobody's: it put there what had been recorded, so
+// there is nothing of anybody's to lose.
 func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Commit) (func(string) Owner, error) {
 	var points []ledger.Checkpoint
 	var attempts []ledger.Attempt
@@ -49,7 +50,7 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 		return nil, err
 	}
 	points = append(points, ledger.Checkpoint{Commit: string(now)})
-	owner := make(map[string]Owner)
+	owner, moved := make(map[string]Owner), make(map[string]bool)
 	for i := 0; i+1 < len(points); i++ {
 		a, b := points[i], points[i+1]
 		if a.Commit == b.Commit {
@@ -72,7 +73,8 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 		}
 		for _, c := range changes {
 			if to, ok := ours[c.Path]; ok && to.Is(c.New) {
-				continue // the move did that
+				moved[c.Path] = true
+				continue
 			}
 			switch owner[c.Path] {
 			case Anybody, who:
@@ -85,6 +87,9 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 	return func(path string) Owner {
 		if o, ok := owner[path]; ok {
 			return o
+		}
+		if moved[path] {
+			return Moved
 		}
 		return Outside // differs, and no capture saw how: not ours to touch
 	}, nil

@@ -21,7 +21,8 @@ func TestOwnerAfterUndo(t *testing.T) {
 	}
 }
 
-// A path that only a move has changed since is the user's, who made the move.
+// A path that only moves have changed since goes back: what they put there is
+// recorded, and nobody wrote it.
 func TestOwnerOfAMove(t *testing.T) {
 	p := newPlace(t)
 	p.write("a", "1")
@@ -29,10 +30,25 @@ func TestOwnerOfAMove(t *testing.T) {
 	older := p.checkpoint()
 	p.write("b", "1")
 	start := p.run(func() { p.write("a", "agent") })
-	p.restore(timeline.Request{To: older, Paths: []string{"b"}})
+	p.restore(timeline.Request{To: older})
+	p.is("b", "older")
 	p.restore(timeline.Request{To: start})
 	p.is("a", "1")
-	p.is("b", "older")
+	p.is("b", "1")
+}
+
+// What somebody wrote over it after the move is theirs again.
+func TestOwnerAfterAMove(t *testing.T) {
+	p := newPlace(t)
+	p.write("a", "1")
+	p.write("b", "older")
+	older := p.checkpoint()
+	p.write("b", "1")
+	start := p.run(func() { p.write("a", "agent") })
+	p.restore(timeline.Request{To: older})
+	p.write("b", "mine")
+	p.restore(timeline.Request{To: start})
+	p.is("b", "mine")
 }
 
 // What changes while an attempt of the run is open is the run's.

@@ -28,6 +28,7 @@ const (
 	Run     Owner = "run"     // the run the target belongs to
 	Outside Owner = "outside" // the user, or another session
 	Both    Owner = "both"
+	Moved   Owner = "move" // only moves of ours
 )
 
 // Step is what happens to one path.
