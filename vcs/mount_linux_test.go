@@ -130,3 +130,31 @@ func TestStageLeftInMount(t *testing.T) {
 	}
 	noStages(t, w, "tmp", "bound")
 }
+
+// A mount point that the target does not have stays: it is not ours to remove.
+func TestRestoreKeepsMountPoint(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir, Options{Create: true})
+	write(t, dir, "a", "1")
+	one := capture(t, w).Commit
+	point := filepath.Join(dir, "later")
+	if err := os.Mkdir(point, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", point, "tmpfs", 0, ""); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(point, unix.MNT_DETACH) })
+	write(t, dir, "later/f", "2")
+	write(t, dir, "a", "2")
+	if _, _, err := w.Restore(context.Background(), one); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(dir, "a")); string(b) != "1" {
+		t.Errorf("a holds %q", b)
+	}
+	if left, err := os.ReadDir(point); err != nil || len(left) > 0 {
+		t.Errorf("%v %v", left, err)
+	}
+	noStages(t, w, "later")
+}
