@@ -16,6 +16,9 @@ const (
 	ProblemRow       = "row"       // a row says what can't be
 	ProblemLease     = "lease"     // a worktree is leased to no operation, or to the wrong one
 	ProblemOpenMove  = "open-move" // an operation has no result
+	ProblemBranch    = "branch"    // branches and their frames do not fit together
+	ProblemFrame     = "frame"     // a state is not the one that was recorded
+	ProblemContent   = "content"   // a body is not what its hash says
 )
 
 // Problem is something Check found.
@@ -43,6 +46,7 @@ func (db *DB) Check(ctx context.Context) ([]Problem, error) {
 		c.tx = tx
 		for _, part := range []func() error{
 			c.file, c.references, c.sequences, c.rows, c.audit, c.ops, c.leases,
+			c.branches, c.frames, c.contents, c.tape,
 		} {
 			if err := part(); err != nil {
 				if ctx.Err() != nil {
@@ -100,7 +104,7 @@ func (c *check) references() error {
 			WHERE c.run_id IS NULL OR c.run_id <> a.run_id
 		UNION ALL SELECT 'attempt ' || a.id, 'checkpoint c' || c.id || ' is of another worktree'
 			FROM attempt a JOIN run r ON r.id = a.run_id JOIN checkpoint c ON c.id = a.before_id OR c.id = a.after_id
-			WHERE c.worktree_id <> r.worktree_id
+			WHERE c.worktree_id <> coalesce(a.worktree_id, r.worktree_id)
 		UNION ALL SELECT 'op ' || o.id, 'undoes op ' || u.id || ', which does not know' FROM op o JOIN op u ON u.id = o.undoes
 			WHERE o.result = 'ok' AND (u.undone_by IS NULL OR u.undone_by <> o.id)
 		UNION ALL SELECT 'op ' || o.id, 'undone by op ' || u.id || ', which does not know' FROM op o JOIN op u ON u.id = o.undone_by
@@ -108,7 +112,7 @@ func (c *check) references() error {
 }
 
 func (c *check) sequences() error {
-	for _, table := range []string{"worktree", "run", "attempt", "checkpoint", "op", "audit"} {
+	for _, table := range []string{"worktree", "run", "attempt", "checkpoint", "op", "audit", "branch", "signal", "cell"} {
 		var highest, given sql.NullInt64
 		err := c.tx.get(`SELECT (SELECT max(id) FROM `+table+`), (SELECT value FROM counter WHERE name = ?)`,
 			[]any{table}, &highest, &given)

@@ -179,8 +179,9 @@ func (tx *Tx) SetPinned(id int64, pinned bool, actor string) error {
 
 // DeleteCheckpoint deletes a checkpoint; its number is not given again. A
 // pinned one is refused with a *PinnedError. One that has a label, or belongs
-// to an attempt, or whose commit an operation that is not pruned needs, is
-// refused with a *ReferencedError: those of a run go with [Tx.DeleteRun].
+// to an attempt or a frame, or whose commit an operation that is not pruned
+// needs, is refused with a *ReferencedError: those of a run go with
+// [Tx.DeleteRun].
 func (tx *Tx) DeleteCheckpoint(id int64, actor string) error {
 	c, err := tx.Checkpoint(id)
 	if err != nil {
@@ -195,8 +196,8 @@ func (tx *Tx) DeleteCheckpoint(id int64, actor string) error {
 	return tx.Audit(actor, "checkpoint.delete", detail{"checkpoint": id, "commit": c.Commit}.String())
 }
 
-// deletable says who needs a checkpoint. Attempts of the run that goes with it
-// do not count.
+// deletable says who needs a checkpoint. Attempts and frames of the run that
+// goes with it do not count.
 func (tx *Tx) deletable(c Checkpoint, going int64) error {
 	what := fmt.Sprintf("c%d", c.ID)
 	if c.Pinned {
@@ -205,10 +206,16 @@ func (tx *Tx) deletable(c Checkpoint, going int64) error {
 	if c.Label != "" {
 		return &ReferencedError{What: what, By: fmt.Sprintf("label %q", c.Label)}
 	}
-	a, err := one(tx, readAttempt, `SELECT `+attemptColumns+` FROM attempt
-		WHERE (before_id = ? OR after_id = ? OR id = ?) AND run_id <> ? LIMIT 1`, c.ID, c.ID, c.AttemptID, going)
+	a, err := one(tx, readAttempt, `SELECT `+attemptColumns+` FROM `+attemptTable+`
+		WHERE (before_id = ? OR after_id = ? OR attempt.id = ?) AND run_id <> ? LIMIT 1`, c.ID, c.ID, c.AttemptID, going)
 	if !errors.Is(err, ErrNotFound) {
 		return refusal(err, what, "attempt %d of %s in r%d", a.Number, a.Task, a.RunID)
+	}
+	var run, seq int64
+	err = tx.get(`SELECT b.run_id, f.seq FROM frame f JOIN branch b ON b.id = f.branch_id
+		WHERE f.checkpoint_id = ? AND b.run_id <> ? LIMIT 1`, []any{c.ID, going}, &run, &seq)
+	if !errors.Is(err, ErrNotFound) {
+		return refusal(err, what, "frame %d of r%d", seq, run)
 	}
 	var op int64
 	err = tx.get(`SELECT op.id FROM op JOIN op_worktree w ON w.op_id = op.id

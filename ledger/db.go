@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +27,8 @@ type Options struct {
 	// zero. A transaction that waited in vain returns a *LockedError.
 	BusyTimeout time.Duration
 
-	journal Journal // instead of what suits the file system
+	journal   Journal // instead of what suits the file system
+	keyframes int     // how many bytes of frames there are at least between two
 }
 
 // DB is an open ledger. It may be used by many goroutines at once. Connections
@@ -40,6 +43,8 @@ type DB struct {
 
 	update, commit, view *sql.DB
 	closed               atomic.Bool
+	keyframes            int
+	processes            sync.Map // from Owner to its number
 }
 
 // Open opens the ledger at path, and creates it with mode 0600 if there is
@@ -55,12 +60,15 @@ type DB struct {
 // *NotLedgerError, *CorruptError, *FullError, *ReadOnlyError and *LockedError;
 // a missing file opened ReadOnly is an fs.ErrNotExist.
 func Open(path string, o Options) (*DB, error) {
-	db := &DB{path: path, now: o.Now, busy: o.BusyTimeout, journal: o.journal}
+	db := &DB{path: path, now: o.Now, busy: o.BusyTimeout, journal: o.journal, keyframes: o.keyframes}
 	if db.now == nil {
 		db.now = time.Now
 	}
 	if db.busy == 0 {
 		db.busy = 10 * time.Second
+	}
+	if db.keyframes == 0 {
+		db.keyframes = keyframeMin
 	}
 	if db.journal == "" {
 		db.journal = journalFor(filepath.Dir(path))
@@ -227,7 +235,9 @@ func (db *DB) transact(ctx context.Context, h *sql.DB, writes bool, fn func(*Tx)
 	if writes {
 		crash.Point("ledger.begin")
 	}
-	if err := fn(&Tx{db: db, tx: t, ctx: ctx, writes: writes}); err != nil {
+	tx := &Tx{db: db, tx: t, ctx: ctx, writes: writes}
+	defer func() { tx.takeBack() }()
+	if err := fn(tx); err != nil {
 		return err
 	}
 	if !writes {
@@ -237,8 +247,17 @@ func (db *DB) transact(ctx context.Context, h *sql.DB, writes bool, fn func(*Tx)
 	if err := t.Commit(); err != nil {
 		return db.explain(err)
 	}
+	tx.undo = nil
 	crash.Point("ledger.committed")
 	return nil
+}
+
+// takeBack undoes what methods of the transaction did to values of the
+// caller's.
+func (tx *Tx) takeBack() {
+	for _, undo := range slices.Backward(tx.undo) {
+		undo()
+	}
 }
 
 // Close waits for the transactions under way, moves the log into the ledger

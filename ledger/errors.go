@@ -19,6 +19,10 @@ var (
 	// ErrFinished: the row has its outcome already, and an outcome is never
 	// replaced.
 	ErrFinished = errors.New("already finished")
+
+	// ErrStale: somebody else has appended to the branch, or moved the run.
+	// Load the head anew, and decide again.
+	ErrStale = errors.New("the head has moved")
 )
 
 // Errors about the use of a DB.

@@ -8,11 +8,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/retcon-dev/retcon/snapshot"
 )
 
 func open(t *testing.T, path string, o Options) *DB {
@@ -79,8 +83,9 @@ func TestOpenRefuses(t *testing.T) {
 		}, Options{}, new(*NewerSchemaError)},
 		{"older schema, reading", func(t *testing.T, path string) {
 			open(t, path, Options{}).Close()
-			migrations = append(migrations, `CREATE TABLE later(x INTEGER) STRICT`)
-			t.Cleanup(func() { migrations = migrations[:1] })
+			known := migrations
+			migrations = append(slices.Clip(known), `CREATE TABLE later(x INTEGER) STRICT`)
+			t.Cleanup(func() { migrations = known })
 		}, Options{ReadOnly: true}, new(*OlderSchemaError)},
 		{"another program's", func(t *testing.T, path string) { sqlite(t, path, `CREATE TABLE mine(x)`) }, Options{}, new(*NotLedgerError)},
 		{"another application id", func(t *testing.T, path string) { sqlite(t, path, `PRAGMA application_id=5`) }, Options{}, new(*NotLedgerError)},
@@ -115,19 +120,20 @@ func TestOpenEmptyFile(t *testing.T) {
 func TestMigrate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	require.NoError(t, note(open(t, path, Options{}), 1))
-	t.Cleanup(func() { migrations = migrations[:1] })
-	migrations = append(migrations, `CREATE TABLE later(x INTEGER) STRICT; INSERT INTO no_such_table VALUES(1)`)
+	known := migrations
+	t.Cleanup(func() { migrations = known })
+	migrations = append(slices.Clip(known), `CREATE TABLE later(x INTEGER) STRICT; INSERT INTO no_such_table VALUES(1)`)
 	_, err := Open(path, Options{})
 	require.Error(t, err)
-	migrations[1] = `CREATE TABLE later(x INTEGER) STRICT` // nothing of the failed one is left
+	migrations[len(known)] = `CREATE TABLE later(x INTEGER) STRICT` // nothing of the failed one is left
 	db := open(t, path, Options{})
 	assert.Equal(t, 1, count(t, db))
 	require.NoError(t, db.Close())
-	migrations = migrations[:1]
+	migrations = known
 	_, err = Open(path, Options{})
 	var newer *NewerSchemaError
 	require.ErrorAs(t, err, &newer)
-	assert.Equal(t, []int{2, 1}, []int{newer.Have, newer.Know})
+	assert.Equal(t, []int{len(known) + 1, len(known)}, []int{newer.Have, newer.Know})
 }
 
 func TestCorruptFile(t *testing.T) {
@@ -152,6 +158,15 @@ func TestCorruptFile(t *testing.T) {
 }
 
 func TestCheckFinds(t *testing.T) {
+	filled := filepath.Join(t.TempDir(), "ledger.db")
+	db := open(t, filled, Options{keyframes: 100})
+	require.NoError(t, db.Commit(context.Background(), fill))
+	problems, err := db.Check(context.Background())
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.NoError(t, db.Close())
+	whole, err := os.ReadFile(filled)
+	require.NoError(t, err)
 	for _, c := range []struct {
 		kind      string
 		statement string
@@ -170,30 +185,64 @@ func TestCheckFinds(t *testing.T) {
 		{ProblemRow, `UPDATE op_worktree SET active = 1`},
 		{ProblemRow, `DELETE FROM op_worktree`},
 		{ProblemLease, `INSERT INTO lease VALUES('worktree/1', 99, '', 0, 0, '', '', 0, NULL)`},
+		{ProblemSequence, `UPDATE counter SET value = 0 WHERE name = 'branch'`},
+		{ProblemSequence, `UPDATE counter SET value = 0 WHERE name = 'cell'`},
+		{ProblemSequence, `UPDATE counter SET value = 0 WHERE name = 'signal'`},
+		{ProblemBranch, `UPDATE branch SET head_seq = 7 WHERE id = 1`},
+		{ProblemBranch, `DELETE FROM frame WHERE branch_id = 2 AND seq = 3`},
+		{ProblemBranch, `DELETE FROM frame WHERE seq = 2`},
+		{ProblemBranch, `DELETE FROM frame WHERE seq = 0`},
+		{ProblemBranch, `UPDATE frame SET seq = 9 WHERE branch_id = 2 AND seq = 3`},
+		{ProblemBranch, `UPDATE branch SET base_seq = 3, head_seq = 4 WHERE id = 2`},
+		{ProblemBranch, `UPDATE branch SET op_id = 1 WHERE id = 2`},
+		{ProblemBranch, `UPDATE branch SET op_id = 1 WHERE id = 1`},
+		{ProblemBranch, `UPDATE branch SET state = 'live', archived_ms = NULL WHERE id = 1`},
+		{ProblemBranch, `UPDATE run SET head_branch = 1`},
+		{ProblemBranch, `UPDATE run SET lineage = 5`},
+		{ProblemBranch, `INSERT INTO keyframe VALUES(1, 9, x'00')`},
+		{ProblemBranch, `INSERT INTO frame SELECT 9, seq, at_ms, kind, root, checkpoint_id, note, delta FROM frame WHERE branch_id = 1`},
+		{ProblemBranch, `UPDATE event SET seq = 9`},
+		{ProblemBranch, `UPDATE event SET branch_id = 9`},
+		{ProblemFrame, `UPDATE frame SET root = zeroblob(32) WHERE branch_id = 2 AND seq = 3`},
+		{ProblemFrame, `UPDATE frame SET root = zeroblob(32) WHERE seq = 1`},
+		{ProblemFrame, `UPDATE frame SET delta = x'00' WHERE seq = 1`},
+		{ProblemFrame, `UPDATE frame SET delta = x'ff' WHERE seq = 1`},
+		{ProblemFrame, `UPDATE frame SET delta = x'28b52ffd00' WHERE seq = 1`},
+		{ProblemFrame, `UPDATE branch SET head_root = zeroblob(32) WHERE id = 2`},
+		{ProblemFrame, `UPDATE keyframe SET body = x'00'`},
+		{ProblemFrame, `UPDATE keyframe SET body = (SELECT body FROM keyframe ORDER BY seq LIMIT 1)`},
+		{ProblemContent, `UPDATE content SET body = CAST('other' AS BLOB)`},
+		{ProblemContent, `UPDATE attempt SET output = x'01'`},
+		{ProblemContent, `UPDATE signal SET value = x'01'`},
+		{ProblemReference, `DELETE FROM content`},
+		{ProblemReference, `UPDATE run SET def = zeroblob(32)`},
+		{ProblemReference, `UPDATE attempt SET output = NULL`},
+		{ProblemReference, `UPDATE signal SET value = NULL`},
+		{ProblemReference, `UPDATE cell SET view_hash = zeroblob(32)`},
+		{ProblemReference, `UPDATE event SET content = zeroblob(32)`},
+		{ProblemReference, `DELETE FROM process`},
+		{ProblemRow, `UPDATE cell SET seq = 2`},
+		{ProblemRow, `UPDATE cell SET attempt_id = 9`},
+		{ProblemRow, `UPDATE attempt SET start_seq = 3, end_seq = 2`},
+		{ProblemRow, `UPDATE attempt SET process_id = NULL`},
 		{ProblemOpenMove, `UPDATE op SET result = NULL, finished_ms = NULL; UPDATE op_worktree SET active = 1`},
 	} {
 		t.Run(c.kind+" "+c.statement, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
-			db := open(t, path, Options{})
-			require.NoError(t, db.Commit(context.Background(), fill))
-			problems, err := db.Check(context.Background())
-			require.NoError(t, err)
-			require.Empty(t, problems)
-			require.NoError(t, db.Close())
-
-			h := sql.OpenDB(connector{fileURI(path), &sqlite3.SQLiteDriver{}}) // foreign keys off
-			_, err = h.Exec(c.statement)
+			require.NoError(t, os.WriteFile(path, whole, 0o600))
+			h := sql.OpenDB(connector{fileURI(path) + "?_synchronous=OFF", &sqlite3.SQLiteDriver{}}) // foreign keys off
+			_, err := h.Exec(c.statement)
 			require.NoError(t, err)
 			require.NoError(t, h.Close())
-			db = open(t, path, Options{})
-			problems, err = db.Check(context.Background())
+			db := open(t, path, Options{})
+			problems, err := db.Check(context.Background())
 			require.NoError(t, err)
 			var kinds []string
 			for _, p := range problems {
 				kinds = append(kinds, p.Kind)
 			}
 			assert.Contains(t, kinds, c.kind, "%v", problems)
-			if c.kind == ProblemRow && c.statement[:7] == "UPDATE " && c.statement[7] == 'c' {
+			if strings.HasPrefix(c.statement, "UPDATE checkpoint SET commit_id") {
 				var corrupt *CorruptError
 				require.ErrorAs(t, db.View(context.Background(), func(tx *Tx) error {
 					return tx.LiveCommits(func(string) error { return nil })
@@ -208,12 +257,34 @@ func fill(tx *Tx) error {
 	w, err1 := tx.EnsureWorktree(Worktree{Path: "/w", Kind: KindPlain})
 	_, err2 := tx.EnsureWorktree(Worktree{Path: "/v", Kind: KindPlain})
 	r, err3 := tx.CreateRun(Run{Source: "exec", WorktreeID: w.ID})
-	_, err4 := tx.StartAttempt(Attempt{RunID: r.ID, Task: "t"})
+	a, err4 := tx.StartAttempt(Attempt{RunID: r.ID, Task: "t"})
 	commit := fmt.Sprintf("%040x", 1)
 	c, err5 := tx.AppendCheckpoint(Checkpoint{WorktreeID: w.ID, Tier: TierManual, Commit: commit, Tree: commit})
 	err6 := tx.Label(c.ID, "good", "me")
 	o, err7 := tx.BeginOp(Op{Verb: "restore", Worktrees: []OpWorktree{{WorktreeID: w.ID, Target: commit}}}, nil)
 	_, err8 := tx.FinishOp(o.ID, o.Token, ResultOK, "")
+	return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, fillFrames(tx, r.ID, a.ID, o.ID))
+}
+
+// fillFrames makes a branch of frames 0 to 2, and one of 2 and 3 that begins at
+// frame 1; every frame has a keyframe.
+func fillFrames(tx *Tx, run, attempt, op int64) error {
+	h, err1 := tx.CreateBranch(run)
+	for i := range 3 {
+		_, err := tx.AppendFrame(h, NewFrame{Put: []snapshot.Row{task("x", snapshot.Done, i), task("y", snapshot.Done, i)}})
+		err1 = errors.Join(err1, err)
+	}
+	b, err2 := tx.Rewind(run, 1, op)
+	h, err3 := tx.LoadFrame(b.ID, Newest)
+	for i := range 2 {
+		_, err := tx.AppendFrame(h, NewFrame{Put: []snapshot.Row{task("x", snapshot.Failed, i), task("y", snapshot.Failed, i)}})
+		err3 = errors.Join(err3, err)
+	}
+	c, err4 := tx.PutContent(Prepare([]byte("content")))
+	err5 := tx.FinishAttempt(attempt, Finish{Outcome: OutcomeOK, Output: []byte("output")})
+	err6 := tx.AppendEvents(b.ID, []Event{{Type: "x", Content: c}})
+	_, err7 := tx.PutSignal(Signal{RunID: run, Name: "go", Value: []byte("value")})
+	_, err8 := tx.AppendCell(Cell{RunID: run, AttemptID: attempt, Op: "sh", Out: c})
 	return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8)
 }
 

@@ -235,8 +235,8 @@ func (tx *Tx) AdvanceOp(id, token int64, phase int, change func(*Op) error) (Op,
 	return o, tx.audit(o.Actor, id, "op.phase", detail{"phase": phase}.String())
 }
 
-// FinishOp closes an operation with its result and frees its worktrees. An
-// empty detail keeps the one there is. An undo or redo that is ok marks the
+// FinishOp closes an operation with its result, frees its worktrees and opens
+// the branches it has closed. An empty detail keeps the one there is. An undo or redo that is ok marks the
 // operation it was for. A request key can be used again unless the result is
 // ok or failed. ErrFenced as in AdvanceOp.
 func (tx *Tx) FinishOp(id, token int64, result, detailJSON string) (Op, error) {
@@ -256,8 +256,13 @@ func (tx *Tx) FinishOp(id, token int64, result, detailJSON string) (Op, error) {
 	if err := fenced(n, err, "finish op %d", id); err != nil {
 		return Op{}, err
 	}
-	if _, err := tx.exec(`UPDATE op_worktree SET active=0 WHERE op_id=?`, id); err != nil {
-		return Op{}, fmt.Errorf("finish op %d: %w", id, err)
+	for _, statement := range []string{
+		`UPDATE op_worktree SET active=0 WHERE op_id=?`,
+		`UPDATE branch SET op_id=NULL WHERE op_id=?`,
+	} {
+		if _, err := tx.exec(statement, id); err != nil {
+			return Op{}, fmt.Errorf("finish op %d: %w", id, err)
+		}
 	}
 	for _, w := range o.Worktrees {
 		err := tx.Release(Lease{Resource: WorktreeResource(w.WorktreeID), Token: token})

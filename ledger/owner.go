@@ -28,3 +28,19 @@ const ownerColumns = `owner, pid, pid_start, boot, host`
 
 func (o Owner) values() []any { return []any{o.Name, o.PID, o.Start, o.Boot, o.Host} }
 func (o *Owner) dest() []any  { return []any{&o.Name, &o.PID, &o.Start, &o.Boot, &o.Host} }
+
+// process returns the number of an owner's row, which it makes when it is not
+// there.
+func (tx *Tx) process(o Owner) (id int64, err error) {
+	if id, ok := tx.db.processes.Load(o); ok {
+		return id.(int64), nil
+	}
+	err = tx.insert(`INSERT INTO process(`+ownerColumns+`) VALUES(?, ?, ?, ?, ?)
+		ON CONFLICT(`+ownerColumns+`) DO UPDATE SET pid = excluded.pid RETURNING id`, o.values(), &id)
+	if err != nil {
+		return 0, fmt.Errorf("process %s: %w", o, err)
+	}
+	tx.db.processes.Store(o, id)
+	tx.undo = append(tx.undo, func() { tx.db.processes.Delete(o) })
+	return id, nil
+}

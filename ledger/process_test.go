@@ -26,6 +26,7 @@ var (
 	childPath  = flag.String("child.path", "", "run as another process: append to this ledger")
 	childCount = flag.Int("child.count", 0, "how often")
 	childName  = flag.String("child.name", "", "in whose name")
+	childWhat  = flag.String("child.what", "checkpoints", "what to append: checkpoints, frames, or everything there is")
 	childDie   = flag.String("child.die", "", "die at this point…")
 	childVisit = flag.Int("child.visit", 0, "…at this visit")
 )
@@ -53,6 +54,9 @@ func child() error {
 			self.Kill()
 			select {}
 		}
+	}
+	if *childWhat != "checkpoints" {
+		return childOfFrames()
 	}
 	db, err := Open(*childPath, Options{BusyTimeout: time.Minute})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/retcon-dev/retcon/snapshot"
 )
 
 // What can become of a run or an attempt. A run that goes on is StatusRunning,
@@ -31,23 +33,42 @@ type Run struct {
 	Parent     int64  // 0 for none
 	Created    time.Time
 	Updated    time.Time
+
+	Kind       string        // what carries it out, "workflow" or "session"; "" for a recorded command
+	Lineage    int64         // the first run of its tree of forks; the run itself when 0 is given
+	HeadBranch int64         // 0 while it has no branch
+	HeadOp     int64         // the operation that moved it last; 0 for none
+	Generation int           // how often part of it was run again
+	Input      snapshot.Hash // a content
+	Def        snapshot.Hash // a content: the definition it is pinned to
+	Seed       snapshot.Hash // from which recorded values derive
+	Tape       bool          // its operations are recorded
 }
 
-const runColumns = `id, uid, source, ext_id, name, status, worktree_id, command, parent_id, created_ms, updated_ms`
+const runColumns = `id, uid, source, ext_id, name, status, worktree_id, command, parent_id, created_ms, updated_ms, ` +
+	`kind, lineage, head_branch, head_op, generation, input, def, seed, tape`
 
 func readRun(s scanner) (r Run, err error) {
 	var ext, name sql.NullString
-	var parent sql.NullInt64
+	var parent, head, op sql.NullInt64
 	var command []byte
 	var created, updated int64
-	err = s.Scan(&r.ID, &r.UID, &r.Source, &ext, &name, &r.Status, &r.WorktreeID, &command, &parent, &created, &updated)
+	err = s.Scan(&r.ID, &r.UID, &r.Source, &ext, &name, &r.Status, &r.WorktreeID, &command, &parent, &created, &updated,
+		&r.Kind, &r.Lineage, &head, &op, &r.Generation, hashIn{&r.Input}, hashIn{&r.Def}, hashIn{&r.Seed}, &r.Tape)
+	r.HeadBranch, r.HeadOp = head.Int64, op.Int64
 	r.ExtID, r.Name, r.Parent, r.Command = ext.String, name.String, parent.Int64, string(command)
 	r.Created, r.Updated = fromMillis(created), fromMillis(updated)
 	return r, err
 }
 
-// CreateRun adds a run and returns it with its number, UID and times.
+// CreateRun adds a run and returns it with its number, UID and times. It has no
+// branch yet: see [Tx.CreateBranch] and [Tx.Fork].
 func (tx *Tx) CreateRun(r Run) (Run, error) {
+	for _, h := range []snapshot.Hash{r.Input, r.Def} {
+		if err := tx.name(h); err != nil {
+			return Run{}, fmt.Errorf("create run of %s: %w", r.Source, err)
+		}
+	}
 	id, err := tx.next("run")
 	if err != nil {
 		return Run{}, err
@@ -60,9 +81,13 @@ func (tx *Tx) CreateRun(r Run) (Run, error) {
 	if r.Status == "" {
 		r.Status = StatusRunning
 	}
-	_, err = tx.exec(`INSERT INTO run(`+runColumns+`) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	if r.Lineage == 0 {
+		r.Lineage = r.ID
+	}
+	r.HeadBranch, r.HeadOp = 0, 0
+	_, err = tx.exec(`INSERT INTO run(`+runColumns+`) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, ?, ?)`,
 		r.ID, r.UID, r.Source, word(r.ExtID), word(r.Name), r.Status, r.WorktreeID, []byte(r.Command), ref(r.Parent),
-		millis(r.Created), millis(r.Updated))
+		millis(r.Created), millis(r.Updated), r.Kind, r.Lineage, r.Generation, hashRef(r.Input), hashRef(r.Def), hashRef(r.Seed), r.Tape)
 	if err != nil {
 		return Run{}, fmt.Errorf("create run of %s: %w", r.Source, err)
 	}
@@ -73,6 +98,40 @@ func (tx *Tx) CreateRun(r Run) (Run, error) {
 func (tx *Tx) SetRunStatus(id int64, status string) error {
 	n, err := tx.exec(`UPDATE run SET status=?, updated_ms=? WHERE id=?`, status, millis(tx.Now()), id)
 	return found(n, err, "r%d", id)
+}
+
+// SetRunDef pins a run to another definition, a content.
+func (tx *Tx) SetRunDef(id int64, def snapshot.Hash) error {
+	if err := tx.name(def); err != nil {
+		return fmt.Errorf("definition of r%d: %w", id, err)
+	}
+	n, err := tx.exec(`UPDATE run SET def=?, updated_ms=? WHERE id=?`, hashRef(def), millis(tx.Now()), id)
+	return found(n, err, "r%d", id)
+}
+
+// NextGeneration begins another generation of a run and returns its number.
+func (tx *Tx) NextGeneration(id int64) (int, error) {
+	n, err := tx.exec(`UPDATE run SET generation = generation + 1, updated_ms=? WHERE id=?`, millis(tx.Now()), id)
+	if err := found(n, err, "r%d", id); err != nil {
+		return 0, err
+	}
+	r, err := tx.Run(id)
+	return r.Generation, err
+}
+
+// Lineage returns a run and those it was forked from, nearest first.
+func (tx *Tx) Lineage(id int64) ([]int64, error) {
+	ids, err := all(tx, readInt, `WITH RECURSIVE line(id, parent, lineage) AS (
+			SELECT id, parent_id, lineage FROM run WHERE id = ?
+			UNION ALL SELECT r.id, r.parent_id, r.lineage FROM line JOIN run r ON r.id = line.parent AND r.lineage = line.lineage
+		) SELECT id FROM line`, id)
+	if err == nil && len(ids) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lineage of r%d: %w", id, err)
+	}
+	return ids, nil
 }
 
 // Run returns the run with this number, or ErrNotFound.
@@ -147,10 +206,11 @@ func (tx *Tx) Runs(q RunQuery) ([]Run, error) {
 		before(q.Before), q.Worktree, q.Worktree, q.Status, q.Status, limit(q.Limit))
 }
 
-// DeleteRun deletes a run with its attempts and checkpoints. It refuses with a
+// DeleteRun deletes a run with all that belongs to it: attempts, checkpoints,
+// branches with their frames and events, signals and cells. It refuses with a
 // *ReferencedError while an attempt is open, a label is on one of the
-// checkpoints, or another run, another run's attempt or an operation that is
-// not pruned needs it; with a *PinnedError when a checkpoint is pinned.
+// checkpoints, or another run, a branch or an attempt of another run, or an
+// operation that is not pruned needs it; with a *PinnedError when a checkpoint is pinned.
 func (tx *Tx) DeleteRun(id int64, actor string) error {
 	if _, err := tx.Run(id); err != nil {
 		return err
@@ -165,6 +225,16 @@ func (tx *Tx) DeleteRun(id int64, actor string) error {
 	if !errors.Is(err, ErrNotFound) {
 		return refusal(err, what, "open attempt %d", by)
 	}
+	err = tx.get(`SELECT o.run_id FROM branch b JOIN branch o ON o.parent_id = b.id
+		WHERE b.run_id=? AND o.run_id <> b.run_id LIMIT 1`, []any{id}, &by)
+	if !errors.Is(err, ErrNotFound) {
+		return refusal(err, what, "r%d", by)
+	}
+	err = tx.get(`SELECT op.id FROM branch b JOIN op ON op.id = b.archived_by OR op.id = b.op_id
+		WHERE b.run_id=? AND op.pruned=0 LIMIT 1`, []any{id}, &by)
+	if !errors.Is(err, ErrNotFound) {
+		return refusal(err, what, "op %d", by)
+	}
 	checkpoints, err := all(tx, readCheckpoint, `SELECT `+checkpointColumns+` FROM checkpoint WHERE run_id=?`, id)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -176,6 +246,13 @@ func (tx *Tx) DeleteRun(id int64, actor string) error {
 	}
 	for _, statement := range []string{
 		`UPDATE attempt SET before_id=NULL, after_id=NULL WHERE run_id=?`,
+		`UPDATE run SET head_branch=NULL WHERE id=?`,
+		`DELETE FROM cell WHERE run_id=?`,
+		`DELETE FROM signal WHERE run_id=?`,
+		`DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE run_id=?)`,
+		`DELETE FROM keyframe WHERE branch_id IN (SELECT id FROM branch WHERE run_id=?)`,
+		`DELETE FROM frame WHERE branch_id IN (SELECT id FROM branch WHERE run_id=?)`,
+		`DELETE FROM branch WHERE run_id=?`,
 		`DELETE FROM checkpoint WHERE run_id=?`,
 		`DELETE FROM attempt WHERE run_id=?`,
 		`DELETE FROM run WHERE id=?`,

@@ -17,6 +17,7 @@ const applicationID = 0x7274636e
 // a new one is put at the end.
 var migrations = []string{
 	schemaFirst,
+	schemaFrames,
 }
 
 // schemaFirst holds worktrees, runs, checkpoints and moves.

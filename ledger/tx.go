@@ -17,6 +17,7 @@ type Tx struct {
 	tx     *sql.Tx
 	ctx    context.Context // of the View, Update or Commit that made it
 	writes bool
+	undo   []func() // called, last first, when nothing comes of the transaction
 }
 
 // exec runs a statement that writes and returns how many rows it touched.
@@ -35,6 +36,14 @@ func (tx *Tx) exec(query string, args ...any) (int64, error) {
 // get scans the one row of a query. No row is ErrNotFound.
 func (tx *Tx) get(query string, args []any, dest ...any) error {
 	return tx.db.explain(tx.tx.QueryRowContext(tx.ctx, query, args...).Scan(dest...))
+}
+
+// insert runs a statement that writes and returns one row.
+func (tx *Tx) insert(query string, args []any, dest ...any) error {
+	if !tx.writes {
+		return ErrView
+	}
+	return tx.get(query, args, dest...)
 }
 
 // scanner is a row of a query, or the only one.

@@ -1,0 +1,299 @@
+package ledger
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/retcon-dev/retcon/internal/crash"
+	"github.com/retcon-dev/retcon/snapshot"
+)
+
+// Newest stands for the number of a branch's newest frame.
+const Newest = -1 << 63
+
+// A keyframe is written when the frames since the last one take two thirds of
+// its room, but not before they take keyframeMin. frameCost is what a frame takes
+// besides its delta.
+const (
+	keyframeMin = 32 << 10
+	frameCost   = 64
+)
+
+// packMin is the length from which a delta is compressed.
+const packMin = 1 << 10
+
+// Frame is the numbered state of a run after an outcome. Frames are numbered
+// from 0 along the branches of a lineage, so a branch's first own frame follows
+// the one of its parent at which it began.
+type Frame struct {
+	Branch     int64 // the one that owns it
+	Seq        int64
+	At         time.Time
+	Kind       string
+	Note       string
+	Root       snapshot.Hash
+	Checkpoint int64             // the worktree at that moment; 0 for none
+	Changed    []snapshot.Change // sorted by key; when asked for
+}
+
+// NewFrame is what leads to the next frame.
+type NewFrame struct {
+	Put        []snapshot.Row
+	Delete     []string // keys
+	Kind       string   // a word
+	Note       string
+	Checkpoint int64 // 0 for that of the frame before
+	Events     []Event
+}
+
+// Head is a loaded state, to which frames can be appended. One goroutine at a
+// time may use it.
+type Head struct {
+	Branch int64
+	Seq    int64         // -1 before the first frame
+	Set    *snapshot.Set // never changed: each frame puts another in its place
+
+	checkpoint int64
+	since      int // bytes of frames since the keyframe
+	keyframe   int // bytes of the keyframe
+}
+
+// LoadFrame returns the state at a frame, as a branch sees it. The root of what
+// was loaded is computed anew and must be the recorded one: otherwise it is a
+// *CorruptError. ErrNotFound when there is no such frame. Newest is the head,
+// to which can be appended; a branch without frames has an empty one.
+func (tx *Tx) LoadFrame(branch, seq int64) (*Head, error) {
+	segments, seq, err := tx.segments(branch, seq)
+	if err != nil {
+		return nil, fmt.Errorf("frame %d of branch %d: %w", seq, branch, err)
+	}
+	h := &Head{Branch: branch, Seq: seq, Set: snapshot.NewSet()}
+	if len(segments) == 0 {
+		return h, nil
+	}
+	root, err := tx.load(h, segments)
+	if err != nil {
+		return nil, fmt.Errorf("frame %d of branch %d: %w", seq, branch, err)
+	}
+	if got := h.Set.Root(); got != root {
+		return nil, fmt.Errorf("frame %d of branch %d: %w", seq, branch,
+			tx.corrupt("its state has the root %s, recorded is %s", got.Short(), root.Short()))
+	}
+	return h, nil
+}
+
+func (tx *Tx) corrupt(format string, args ...any) error {
+	return &CorruptError{Path: tx.db.path, Err: fmt.Errorf(format, args...)}
+}
+
+// load folds the deltas of the segments, newest first, onto the last keyframe,
+// and returns the root that is recorded.
+func (tx *Tx) load(h *Head, segments []segment) (root snapshot.Hash, err error) {
+	newest := segments[0]
+	err = tx.get(`SELECT root FROM frame WHERE branch_id=? AND seq=?`, []any{newest.branch, h.Seq}, hashIn{&root})
+	if err != nil {
+		return root, err
+	}
+	if h.checkpoint, err = tx.checkpointAt(segments); err != nil {
+		return root, err
+	}
+	at, from, err := tx.loadKeyframe(h, segments)
+	if err != nil {
+		return root, err
+	}
+	folding := h.Set.Folding()
+	for _, g := range slices.Backward(from) {
+		g.lo = max(g.lo, at)
+		size, err := tx.foldSegment(folding, g)
+		if err != nil {
+			return root, err
+		}
+		h.since += size
+	}
+	folding.Close()
+	return root, nil
+}
+
+// checkpointAt returns the checkpoint of the newest frame of a lineage.
+func (tx *Tx) checkpointAt(segments []segment) (id int64, err error) {
+	for _, g := range segments {
+		err = tx.get(`SELECT checkpoint_id FROM frame
+			WHERE branch_id=? AND seq>? AND seq<=? AND checkpoint_id IS NOT NULL ORDER BY seq DESC LIMIT 1`,
+			[]any{g.branch, g.lo, g.hi}, &id)
+		if !errors.Is(err, ErrNotFound) {
+			return id, err
+		}
+	}
+	return 0, nil
+}
+
+// loadKeyframe loads the last keyframe and returns which frame it is of, -1
+// when there is none, with the segments that have something after it.
+func (tx *Tx) loadKeyframe(h *Head, segments []segment) (int64, []segment, error) {
+	for i, g := range segments {
+		var seq int64
+		var stored []byte
+		err := tx.get(`SELECT seq, body FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
+			[]any{g.branch, g.lo, g.hi}, &seq, &stored)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		body, err := decompress(stored)
+		if err == nil {
+			h.Set, err = snapshot.ParseKeyframe(seq, body)
+		}
+		if err != nil {
+			return 0, nil, tx.corrupt("keyframe %d: %w", seq, err)
+		}
+		h.keyframe = len(stored)
+		return seq, segments[:i+1], nil
+	}
+	return -1, segments, nil
+}
+
+// foldSegment folds the frames of a segment and returns what room they take.
+func (tx *Tx) foldSegment(f *snapshot.Folding, g segment) (size int, err error) {
+	rows, err := tx.tx.QueryContext(tx.ctx, `SELECT delta FROM frame WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq`,
+		g.branch, g.lo, g.hi)
+	if err != nil {
+		return 0, tx.db.explain(err)
+	}
+	defer rows.Close()
+	seq := g.lo
+	for rows.Next() {
+		seq++ // if one is missing, the next does not follow, or the last is not there
+		var stored sql.RawBytes
+		if err := rows.Scan(&stored); err != nil {
+			return 0, tx.db.explain(err)
+		}
+		delta, err := unpackDelta(stored)
+		if err == nil {
+			err = f.Add(seq, delta)
+		}
+		if err != nil {
+			return 0, tx.corrupt("frame %d: %w", seq, err)
+		}
+		size += len(stored) + frameCost
+	}
+	if err := rows.Err(); err != nil {
+		return 0, tx.db.explain(err)
+	}
+	if seq != g.hi {
+		return 0, tx.corrupt("of the frames %d to %d of branch %d there are %d", g.lo+1, g.hi, g.branch, seq-g.lo)
+	}
+	return size, nil
+}
+
+// zstdMagic begins whatever is compressed, and no delta: that would have forty
+// entries, the first with flags that there are not.
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+func packDelta(delta []byte) []byte {
+	if len(delta) >= packMin {
+		if small := compress(delta); len(small) < len(delta) {
+			return small
+		}
+	}
+	return delta
+}
+
+func unpackDelta(stored []byte) ([]byte, error) {
+	if bytes.HasPrefix(stored, zstdMagic) {
+		return decompress(stored)
+	}
+	return stored, nil
+}
+
+// AppendFrame adds the frame that follows a head, and moves the head on to it.
+// After an error the head is as it was, and likewise when the transaction comes
+// to nothing. The frame's Changed is filled in.
+//
+// ErrStale says that somebody else has appended: load anew. Others are
+// *GatedError, *ArchivedError, and what [snapshot.Set.Advance] says of the rows.
+func (tx *Tx) AppendFrame(h *Head, f NewFrame) (Frame, error) {
+	next := *h
+	next.Seq++
+	next.Set = h.Set.Clone()
+	delta, changes, err := next.Set.Advance(next.Seq, f.Put, f.Delete)
+	if err != nil {
+		return Frame{}, fmt.Errorf("frame %d of branch %d: %w", next.Seq, h.Branch, err)
+	}
+	frame := Frame{Branch: h.Branch, Seq: next.Seq, At: tx.Now(), Kind: f.Kind, Note: f.Note, Root: next.Set.Root(),
+		Checkpoint: f.Checkpoint, Changed: changes}
+	if frame.Checkpoint == 0 {
+		frame.Checkpoint = h.checkpoint
+	}
+	next.checkpoint = frame.Checkpoint
+	if err := tx.appendFrame(h, &next, frame, delta, f.Events); err != nil {
+		return Frame{}, fmt.Errorf("frame %d of branch %d: %w", next.Seq, h.Branch, err)
+	}
+	old := *h
+	tx.undo = append(tx.undo, func() { *h = old })
+	*h = next
+	return frame, nil
+}
+
+func (tx *Tx) appendFrame(h, next *Head, f Frame, delta []byte, events []Event) error {
+	before := h.Set.Root()
+	n, err := tx.exec(`UPDATE branch SET head_seq=?, head_root=?
+		WHERE id=? AND head_seq=? AND head_root=? AND state='live' AND op_id IS NULL`,
+		f.Seq, f.Root[:], h.Branch, h.Seq, before[:])
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return tx.refused(h.Branch)
+	}
+	crash.Point("ledger.frame.head")
+	stored := packDelta(delta)
+	var moved any // the checkpoint, where it is another than before
+	if f.Checkpoint != h.checkpoint {
+		moved = f.Checkpoint
+	}
+	_, err = tx.exec(`INSERT INTO frame(branch_id, seq, at_ms, kind, root, checkpoint_id, note, delta) VALUES(?, ?, ?, ?, ?, ?, ?, ?)`,
+		f.Branch, f.Seq, millis(f.At), f.Kind, f.Root[:], moved, word(f.Note), stored)
+	if err != nil {
+		return err
+	}
+	crash.Point("ledger.frame.row")
+	if err := tx.insertEvents(f.Branch, f.Seq, events); err != nil {
+		return err
+	}
+	next.since += len(stored) + frameCost
+	return tx.maybeKeyframe(next)
+}
+
+// maybeKeyframe writes a keyframe in proportion to what has changed: so bytes
+// per frame are bounded by what each changes, and the time to load by how large
+// the state is, and neither grows with the history.
+func (tx *Tx) maybeKeyframe(h *Head) error {
+	if h.since <= max(h.keyframe*2/3, tx.db.keyframes) {
+		return nil
+	}
+	body := compress(h.Set.Keyframe(h.Seq))
+	if _, err := tx.exec(`INSERT INTO keyframe(branch_id, seq, body) VALUES(?, ?, ?)`, h.Branch, h.Seq, body); err != nil {
+		return fmt.Errorf("keyframe: %w", err)
+	}
+	h.keyframe, h.since = len(body), 0
+	crash.Point("ledger.frame.key")
+	return nil
+}
+
+// refused says why a guarded update found no branch to change.
+func (tx *Tx) refused(branch int64) error {
+	b, err := tx.BranchByID(branch)
+	if err == nil {
+		err = b.refusal(0)
+	}
+	if err == nil {
+		err = ErrStale
+	}
+	return err
+}

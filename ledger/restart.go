@@ -1,0 +1,24 @@
+package ledger
+
+import "fmt"
+
+// RestartAttempt opens an attempt again that was interrupted, under its number:
+// what it did before is not known, so it counts as carried out at least once.
+// ErrFinished when it has another outcome.
+func (tx *Tx) RestartAttempt(id int64, owner Owner) (Attempt, error) {
+	process, err := tx.process(owner)
+	if err != nil {
+		return Attempt{}, err
+	}
+	n, err := tx.exec(`UPDATE attempt SET outcome=NULL, ended_ms=NULL, exit_code=NULL, after_id=NULL, tree_out=NULL, end_seq=NULL,
+		output=NULL, out=NULL, at_least_once=1, process_id=?, started_ms=?
+		WHERE id=? AND (outcome IS NULL OR outcome='interrupted')`, process, millis(tx.Now()), id)
+	if err := tx.openAttempt(id, n, err); err != nil {
+		return Attempt{}, err
+	}
+	a, err := tx.Attempt(id)
+	if err != nil {
+		return Attempt{}, fmt.Errorf("restart: %w", err)
+	}
+	return a, nil
+}
