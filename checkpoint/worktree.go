@@ -41,7 +41,16 @@ func (r *Recorder) Ensure(tx *ledger.Tx) (ledger.Worktree, error) {
 func (r *Recorder) is() ledger.Worktree {
 	dev, ino := r.Worktree.Identity()
 	return ledger.Worktree{Path: r.Worktree.Root(), Dev: dev, Ino: ino, GitDir: r.Worktree.GitDir(),
-		Kind: string(r.Worktree.Kind()), Host: r.Host}
+		Kind: kindOf(r.Worktree), Host: r.Host}
+}
+
+// kindOf is what the ledger calls a worktree. One of our own is linked to the
+// store as one of git's is: it is known by its root directory, too.
+func kindOf(w *vcs.Worktree) string {
+	if w.Kind() == vcs.Owned {
+		return string(vcs.Linked)
+	}
+	return string(w.Kind())
 }
 
 func (r *Recorder) row(tx *ledger.Tx) (row ledger.Worktree, moved bool, err error) {

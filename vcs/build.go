@@ -46,6 +46,7 @@ type builder struct {
 	s     *scanner
 	modes modes
 	buf   []byte
+	in    []object.TreeEntry // of the directory at hand
 	// check looks for a tree in the store before it is written: on a first
 	// capture most are there, later hardly any is.
 	check bool
@@ -115,11 +116,12 @@ func (d *dirRec) dropGone() {
 }
 
 func (b *builder) dir(d *dirRec) (tree, aux object.ID, err error) {
-	var in, sub, ign, nested []object.TreeEntry
+	var sub, ign, nested []object.TreeEntry
 	var lines []byte
+	in, names := b.in[:0], string(d.names)
 	for i := range d.entries {
 		e := &d.entries[i]
-		name := string(d.name(e))
+		name := names[e.nameOff : e.nameOff+uint32(e.nameLen)]
 		switch e.class {
 		case classFile:
 			mode := object.ModeFile
@@ -183,6 +185,7 @@ func (b *builder) dir(d *dirRec) (tree, aux object.ID, err error) {
 			}
 		}
 	}
+	b.in = in
 	if tree, err = b.tree(in); err != nil {
 		return tree, aux, err
 	}
@@ -237,7 +240,7 @@ func (b *builder) tree(in []object.TreeEntry) (object.ID, error) {
 
 func (b *builder) add(kind object.Kind, data []byte) (object.ID, error) {
 	id := object.Sum(kind, data)
-	if b.check && b.s.store.Has(id) {
+	if b.check && b.s.writer.Had(id) {
 		return id, nil
 	}
 	return id, b.s.writer.AddHashed(id, kind, data)

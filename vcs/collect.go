@@ -21,6 +21,8 @@ type CollectOptions struct {
 	// error of yield. It is called more than once, the last time when nobody
 	// is between capturing and recording.
 	Roots func(yield func(Commit) error) error
+	// Blobs yields every id of a PutBlob that must stay, likewise. May be nil.
+	Blobs func(yield func(id string) error) error
 	// Full packs anew what an earlier Collect has packed.
 	Full bool
 	// Progress is told what is done, in objects; total is 0 when unknown.
@@ -84,7 +86,7 @@ func (w *Worktree) Collect(ctx context.Context, opt CollectOptions) (Collected, 
 
 func (w *Worktree) repack(ctx context.Context, opt CollectOptions) (object.RepackStats, error) {
 	ro := object.RepackOptions{
-		Roots:     func(yield func(object.ID) error) error { return w.roots(opt.Roots, yield) },
+		Roots:     func(yield func(object.ID) error) error { return w.roots(&opt, yield) },
 		Full:      opt.Full,
 		FreeSpace: w.freeSpace,
 		Progress:  opt.Progress,
@@ -119,8 +121,9 @@ func (w *Worktree) freeSpace() int64 {
 	return int64(min(uint64(st.Bavail), (1<<63-1)/uint64(st.Bsize)) * uint64(st.Bsize))
 }
 
-// roots yields the ids behind the caller's commits and the caches' ones.
-func (w *Worktree) roots(commits func(func(Commit) error) error, yield func(object.ID) error) error {
+// roots yields the ids behind the caller's commits and blobs and the caches'
+// commits.
+func (w *Worktree) roots(opt *CollectOptions, yield func(object.ID) error) error {
 	seen := make(map[Commit]bool)
 	heads := make(map[string]bool)
 	one := func(c Commit) error {
@@ -141,8 +144,20 @@ func (w *Worktree) roots(commits func(func(Commit) error) error, yield func(obje
 		}
 		return w.besides(r, heads, yield)
 	}
-	if commits != nil {
-		if err := commits(one); err != nil {
+	if opt.Roots != nil {
+		if err := opt.Roots(one); err != nil {
+			return err
+		}
+	}
+	if opt.Blobs != nil {
+		err := opt.Blobs(func(id string) error {
+			blob, err := object.ParseID(id)
+			if err != nil {
+				return err
+			}
+			return yield(blob)
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -3,9 +3,13 @@ package vcs
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/retcon-dev/retcon/vcs/internal/object"
 )
@@ -69,12 +73,7 @@ func (w *Worktree) Diff(ctx context.Context, from, to Commit) ([]FileChange, err
 	if err != nil {
 		return nil, err
 	}
-	d := differ{w: w, ctx: ctx, am: a.meta.Modes, bm: b.meta.Modes}
-	if err := d.level("", a.top, b.top); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(d.out, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
-	return d.out, nil
+	return w.diff(ctx, a.meta.Modes, a.top, b.meta.Modes, b.top)
 }
 
 // Files returns every path of a commit, as Diff against nothing.
@@ -83,33 +82,48 @@ func (w *Worktree) Files(ctx context.Context, c Commit) ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := differ{w: w, ctx: ctx, bm: r.meta.Modes}
-	if err := d.level("", level{}, r.top); err != nil {
+	return w.diff(ctx, modes{}, level{}, r.meta.Modes, r.top)
+}
+
+func (w *Worktree) diff(ctx context.Context, am modes, a level, bm modes, b level) ([]FileChange, error) {
+	d := differ{w: w, am: am, bm: bm}
+	d.group, d.ctx = errgroup.WithContext(ctx)
+	d.group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
+	d.group.Go(func() error { return d.level("", a, b) })
+	if err := d.group.Wait(); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(d.out, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
 	return d.out, nil
 }
 
+// differ compares directories, several at once.
 type differ struct {
 	w      *Worktree
 	ctx    context.Context
 	am, bm modes
-	out    []FileChange
+	group  *errgroup.Group // nil: one at a time
+
+	mu  sync.Mutex
+	out []FileChange
 }
 
-func (d *differ) level(path string, a, b level) error {
+// below compares what is in a directory, beside us if somebody is free.
+func (d *differ) below(path string, a, b level) error {
 	if a == b && d.am == d.bm {
 		return nil
 	}
+	if d.group != nil && d.group.TryGo(func() error { return d.level(path, a, b) }) {
+		return nil
+	}
+	return d.level(path, a, b)
+}
+
+func (d *differ) level(path string, a, b level) error {
 	if err := d.ctx.Err(); err != nil {
 		return err
 	}
-	as, err := d.w.list(a, d.am)
-	if err != nil {
-		return err
-	}
-	bs, err := d.w.list(b, d.bm)
+	as, bs, err := d.list(a, b)
 	if err != nil {
 		return err
 	}
@@ -128,6 +142,44 @@ func (d *differ) level(path string, a, b level) error {
 		}
 	}
 	return nil
+}
+
+// list returns the names of two levels, but for some of which both say the same.
+func (d *differ) list(a, b level) (as, bs []node, err error) {
+	ae, err := d.w.entries(a.tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	be, err := d.w.entries(b.tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.am == d.bm && a.aux == b.aux { // then what trees say alike is alike
+		ae, be = differing(ae, be)
+	}
+	if as, err = d.w.nodes(ae, a.aux, d.am); err != nil {
+		return nil, nil, err
+	}
+	bs, err = d.w.nodes(be, b.aux, d.bm)
+	return as, bs, err
+}
+
+// differing are the entries of two trees without those that are in both.
+func differing(as, bs []object.TreeEntry) (a, b []object.TreeEntry) {
+	for len(as) > 0 && len(bs) > 0 {
+		switch c := object.CompareEntries(as[0], bs[0]); {
+		case c < 0:
+			a, as = append(a, as[0]), as[1:]
+		case c > 0:
+			b, bs = append(b, bs[0]), bs[1:]
+		default:
+			if as[0] != bs[0] {
+				a, b = append(a, as[0]), append(b, bs[0])
+			}
+			as, bs = as[1:], bs[1:]
+		}
+	}
+	return append(a, as...), append(b, bs...)
 }
 
 func (d *differ) pair(dir string, x, y *node) error {
@@ -149,9 +201,11 @@ func (d *differ) pair(dir string, x, y *node) error {
 	}
 	path := join(dir, name)
 	if !from.Is(to) || from.Reason != to.Reason || from.Size != to.Size || from.Ignored != to.Ignored {
+		d.mu.Lock()
 		d.out = append(d.out, FileChange{Path: path, Old: from, New: to})
+		d.mu.Unlock()
 	}
-	return d.level(path, sub, dub)
+	return d.below(path, sub, dub)
 }
 
 // Size is how many bytes the content behind a state has; -1 when it has none or

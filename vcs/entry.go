@@ -97,6 +97,11 @@ type dirRec struct {
 	entries      []entry // sorted by name, bytewise
 	names        []byte
 
+	// What a Watcher keeps from capture to capture, see tally.
+	told  bool
+	odd   bool
+	files int
+
 	// The rest lives for one capture.
 	path     string
 	gone     bool

@@ -15,6 +15,9 @@ var (
 	ErrNotWorkspace = errors.New("not a workspace")
 	// ErrBare: a git directory, without files to capture.
 	ErrBare = repo.ErrBare
+	// ErrIncomplete: a Checkout into the directory died half-way, or its
+	// removal did. Do either again.
+	ErrIncomplete = errors.New("checked out in part only")
 )
 
 // Errors of reading what was captured.
@@ -63,3 +66,16 @@ func (e *LockedError) Error() string {
 type OutsideError struct{ Path, Root string }
 
 func (e *OutsideError) Error() string { return fmt.Sprintf("%s is outside %s", e.Path, e.Root) }
+
+// OccupiedError refuses to check out into a directory that holds something.
+type OccupiedError struct{ Dir string }
+
+func (e *OccupiedError) Error() string { return fmt.Sprintf("%s is not empty", e.Dir) }
+
+// NotOwnedError refuses to remove a directory that no Checkout of this
+// workspace made.
+type NotOwnedError struct{ Dir string }
+
+func (e *NotOwnedError) Error() string {
+	return fmt.Sprintf("%s was not checked out by this workspace", e.Dir)
+}

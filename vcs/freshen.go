@@ -34,7 +34,7 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 	s.index, s.loadIndex = set, w.lazyIndex
 	s.links, s.sparse = git.Links, git.Sparse
 	s.only = cache.only
-	if w.kind == Plain {
+	if w.repo == nil {
 		s.own = "." + StoreName
 	}
 	if opt.Rescan && !fresh {
@@ -217,21 +217,12 @@ func (s *scanner) report(commit Commit, tree string, git gitFacts) *Capture {
 		if d.flags&dirUnreadable != 0 {
 			cp.NotCaptured = append(cp.NotCaptured, Missing{Path: d.path, Reason: Unreadable.String()})
 		}
-		for i := range d.entries {
-			e := &d.entries[i]
-			switch {
-			case e.class == classFile:
-				cp.Stats.Files++
-				if e.flags&flagTorn != 0 {
-					cp.NotCaptured = append(cp.NotCaptured, Missing{join(d.path, string(d.name(e))), Changing.String(), e.size})
-				}
-			case e.class == classLink || e.class == classIgnoredFile:
-				cp.Stats.Files++
-			case e.class == classSkipped:
-				cp.NotCaptured = append(cp.NotCaptured, Missing{join(d.path, string(d.name(e))), e.reason.String(), e.size})
-			case e.class == classSpecial:
-				cp.Special = append(cp.Special, join(d.path, string(d.name(e))))
-			}
+		if !d.told || d.touched.Load() {
+			d.tally()
+		}
+		cp.Stats.Files += d.files
+		if d.odd {
+			d.report(cp)
 		}
 	}
 	slices.SortFunc(cp.NotCaptured, func(a, b Missing) int { return strings.Compare(a.Path, b.Path) })
@@ -241,4 +232,36 @@ func (s *scanner) report(commit Commit, tree string, git gitFacts) *Capture {
 	cp.Stats.Listed, cp.Stats.Stated, cp.Stats.Hashed = int(c.listed.Load()), int(c.stated.Load()), int(c.hashed.Load())
 	cp.Stats.Seeded, cp.Stats.Bytes = int(c.seeded.Load()), c.bytes.Load()
 	return cp
+}
+
+// tally counts what report is asked for of a directory, so that it need not be
+// counted again before the directory is touched.
+func (d *dirRec) tally() {
+	d.files, d.odd, d.told = 0, false, true
+	for i := range d.entries {
+		switch e := &d.entries[i]; e.class {
+		case classFile:
+			d.files++
+			d.odd = d.odd || e.flags&flagTorn != 0
+		case classLink, classIgnoredFile:
+			d.files++
+		case classSkipped, classSpecial:
+			d.odd = true
+		}
+	}
+}
+
+// report adds what is odd in a directory.
+func (d *dirRec) report(cp *Capture) {
+	for i := range d.entries {
+		e := &d.entries[i]
+		switch {
+		case e.class == classFile && e.flags&flagTorn != 0:
+			cp.NotCaptured = append(cp.NotCaptured, Missing{join(d.path, string(d.name(e))), Changing.String(), e.size})
+		case e.class == classSkipped:
+			cp.NotCaptured = append(cp.NotCaptured, Missing{join(d.path, string(d.name(e))), e.reason.String(), e.size})
+		case e.class == classSpecial:
+			cp.Special = append(cp.Special, join(d.path, string(d.name(e))))
+		}
+	}
 }

@@ -229,7 +229,7 @@ func (s *scanner) readFile(wk *worker, fd int, st *fileStat, e *entry) (object.I
 	if id == e.id {
 		return id, nil
 	}
-	if s.store.Has(id) {
+	if s.writer.Had(id) {
 		return id, nil
 	}
 	return id, s.writer.AddHashed(id, object.Blob, buf[:n])
@@ -247,7 +247,7 @@ func (s *scanner) readLarge(fd int, st *fileStat, e *entry) (object.ID, error) {
 		return object.ID{}, errMoved
 	}
 	id := h.Sum()
-	if id == e.id || s.store.Has(id) {
+	if id == e.id || s.writer.Had(id) {
 		return id, nil
 	}
 	got, err := s.writer.AddStream(st.size, section())

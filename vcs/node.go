@@ -49,6 +49,7 @@ type level struct{ tree, aux object.ID }
 type node struct {
 	name string
 	State
+	git uint32 // mode in the tree; 0 when it is not in it
 	id  object.ID
 	sub level // of a directory or nested repository
 }
@@ -111,43 +112,63 @@ func (w *Worktree) readTree(id object.ID) (map[string]object.TreeEntry, error) {
 // list returns the names of a level, sorted. Every name is checked: no commit,
 // however it came here, names a path outside its directory.
 func (w *Worktree) list(l level, m modes) ([]node, error) {
-	var nodes []node
-	if !l.tree.IsZero() {
-		kind, data, err := w.store.ReadVerified(l.tree, nil)
+	entries, err := w.entries(l.tree)
+	if err != nil {
+		return nil, err
+	}
+	return w.nodes(entries, l.aux, m)
+}
+
+// entries are the entries of a tree, in its order, their names checked.
+func (w *Worktree) entries(tree object.ID) ([]object.TreeEntry, error) {
+	if tree.IsZero() {
+		return nil, nil
+	}
+	kind, data, err := w.store.ReadVerified(tree, nil)
+	if err != nil {
+		return nil, err
+	}
+	if kind != object.Tree {
+		return nil, fmt.Errorf("%w: %s is a %v", ErrDamaged, tree, kind)
+	}
+	entries := make([]object.TreeEntry, 0, len(data)/32)
+	for e, err := range object.ParseTree(data) {
 		if err != nil {
 			return nil, err
 		}
-		if kind != object.Tree {
-			return nil, fmt.Errorf("%w: %s is a %v", ErrDamaged, l.tree, kind)
+		if err := checkName(e.Name); err != nil {
+			return nil, err
 		}
-		for e, err := range object.ParseTree(data) {
-			if err != nil {
-				return nil, err
-			}
-			if err := checkName(e.Name); err != nil {
-				return nil, err
-			}
-			n := node{name: e.Name, id: e.ID}
-			switch e.Mode {
-			case object.ModeDir:
-				n.State, n.sub.tree = State{Kind: KindDir, Mode: m.Dir}, e.ID
-			case object.ModeSymlink:
-				n.State = State{Kind: KindLink, ID: e.ID.String()}
-			case object.ModeGitlink:
-				n.State = State{Kind: KindGitlink, ID: e.ID.String()}
-			case object.ModeExec:
-				n.State = State{Kind: KindFile, Mode: m.Exec, ID: e.ID.String()}
-			default:
-				n.State = State{Kind: KindFile, Mode: m.File, ID: e.ID.String()}
-			}
-			nodes = append(nodes, n)
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// nodes are what these entries of a tree and its aux say together, sorted by
+// name.
+func (w *Worktree) nodes(entries []object.TreeEntry, aux object.ID, m modes) ([]node, error) {
+	nodes := make([]node, 0, len(entries))
+	for _, e := range entries {
+		n := node{name: e.Name, git: e.Mode, id: e.ID}
+		switch e.Mode {
+		case object.ModeDir:
+			n.State, n.sub.tree = State{Kind: KindDir, Mode: m.Dir}, e.ID
+		case object.ModeSymlink:
+			n.State = State{Kind: KindLink, ID: e.ID.String()}
+		case object.ModeGitlink:
+			n.State = State{Kind: KindGitlink, ID: e.ID.String()}
+		case object.ModeExec:
+			n.State = State{Kind: KindFile, Mode: m.Exec, ID: e.ID.String()}
+		default:
+			n.State = State{Kind: KindFile, Mode: m.File, ID: e.ID.String()}
 		}
+		nodes = append(nodes, n)
 	}
 	slices.SortFunc(nodes, func(a, b node) int { return strings.Compare(a.name, b.name) })
-	if l.aux.IsZero() {
+	if aux.IsZero() {
 		return nodes, nil
 	}
-	parts, err := w.readTree(l.aux)
+	parts, err := w.readTree(aux)
 	if err != nil {
 		return nil, err
 	}

@@ -89,16 +89,17 @@ func (s *Staged) hash(fd int, name string, st *fileStat) (object.ID, error) {
 // the error is a *VerifyError, or a *RollbackError when that failed.
 func (s *Staged) Verify(ctx context.Context) (verified int, err error) {
 	crash.Point("restore.verify")
-	for _, kind := range []stepKind{stepWrite, stepRemove, stepMkdir, stepChmod} {
-		err := s.each(ctx, kind, func(st *step, _ *[]byte) error {
-			if err := s.verify(st); err != nil {
-				return &VerifyError{Path: st.change.Path, Err: err}
-			}
+	err = s.each(ctx, cores(), func(st *step, h *hand) error {
+		if st.kind == stepRmdir {
 			return nil
-		})
-		if err != nil {
-			return 0, s.TakeBack(err)
 		}
+		if err := s.verify(st, h); err != nil {
+			return &VerifyError{Path: st.change.Path, Err: err}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, s.TakeBack(err)
 	}
 	for i := range s.steps {
 		if s.steps[i].done {
@@ -109,16 +110,14 @@ func (s *Staged) Verify(ctx context.Context) (verified int, err error) {
 	return verified, nil
 }
 
-func (s *Staged) verify(st *step) error {
-	dir, base := split(st.change.Path)
-	fd, err := openDirAt(s.w.rootfd, dir)
+func (s *Staged) verify(st *step, h *hand) error {
+	fd, base, err := h.parent(st.change.Path)
 	if st.kind == stepRemove && (err == unix.ENOENT || err == unix.ENOTDIR) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
 	var is fileStat
 	err = statName(fd, base, &is)
 	to := st.change.New

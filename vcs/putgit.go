@@ -138,10 +138,56 @@ func (w *Worktree) putIndex(c *commitRoot) error {
 	if err != nil && !errors.Is(err, repo.ErrIndex) {
 		return err
 	}
-	var entries []repo.IndexEntryOut
+	entries, err := w.indexEntries(c)
+	if err != nil {
+		return err
+	}
+	if now == nil {
+		now = &repo.Index{}
+		if now.Signature, err = w.repo.IndexSignature(); err != nil {
+			return err
+		}
+	}
+	if sameEntries(now, entries) {
+		return nil
+	}
+	if err := w.giveBackBlobs(entries); err != nil {
+		return err
+	}
+	return w.repo.WriteIndex(entries, now.Signature)
+}
+
+// indexEntries are the entries of the index of a commit, without stat data.
+func (w *Worktree) indexEntries(c *commitRoot) ([]repo.IndexEntryOut, error) {
+	entries, err := treeEntries(w.store, c.index)
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[string]int, len(entries))
+	for i := range entries {
+		at[entries[i].Name] = i
+	}
+	for _, x := range c.meta.Extra {
+		id, err := object.ParseID(x.ID)
+		if err != nil {
+			return nil, fmt.Errorf("%w: index entry %q", ErrDamaged, x.Path)
+		}
+		out := repo.IndexEntryOut{Name: string(x.Path)}
+		out.Mode, out.OID, out.Stage, out.Flags = x.Mode, repo.OID(id), x.Stage, repo.EntryFlags(x.Flags)
+		if i, ok := at[out.Name]; ok && x.Stage == 0 {
+			entries[i] = out
+			continue
+		}
+		entries = append(entries, out)
+	}
+	return entries, nil
+}
+
+// treeEntries are the entries of an index that has just the content of a tree.
+func treeEntries(from *object.Store, tree object.ID) (entries []repo.IndexEntryOut, err error) {
 	var walk func(prefix string, id object.ID) error
 	walk = func(prefix string, id object.ID) error {
-		_, data, err := w.store.ReadVerified(id, nil)
+		_, data, err := from.ReadVerified(id, nil)
 		if err != nil {
 			return err
 		}
@@ -164,39 +210,7 @@ func (w *Worktree) putIndex(c *commitRoot) error {
 		}
 		return nil
 	}
-	if err := walk("", c.index); err != nil {
-		return err
-	}
-	at := make(map[string]int, len(entries))
-	for i := range entries {
-		at[entries[i].Name] = i
-	}
-	for _, x := range c.meta.Extra {
-		id, err := object.ParseID(x.ID)
-		if err != nil {
-			return fmt.Errorf("%w: index entry %q", ErrDamaged, x.Path)
-		}
-		out := repo.IndexEntryOut{Name: string(x.Path)}
-		out.Mode, out.OID, out.Stage, out.Flags = x.Mode, repo.OID(id), x.Stage, repo.EntryFlags(x.Flags)
-		if i, ok := at[out.Name]; ok && x.Stage == 0 {
-			entries[i] = out
-			continue
-		}
-		entries = append(entries, out)
-	}
-	if now == nil {
-		now = &repo.Index{}
-		if now.Signature, err = w.repo.IndexSignature(); err != nil {
-			return err
-		}
-	}
-	if sameEntries(now, entries) {
-		return nil
-	}
-	if err := w.giveBackBlobs(entries); err != nil {
-		return err
-	}
-	return w.repo.WriteIndex(entries, now.Signature)
+	return entries, walk("", tree)
 }
 
 // giveBackBlobs refuses an index that names contents the user's repository no

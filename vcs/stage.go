@@ -4,19 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/retcon-dev/retcon/internal/crash"
-	"github.com/retcon-dev/retcon/vcs/internal/object"
 )
 
 // Putting files back has two halves. Stage reads every object that will be
@@ -115,87 +109,6 @@ func (s *Staged) manifest() error {
 	return errors.Join(err, f.Close())
 }
 
-// fill writes the new content of every path to the stage, on all cores.
-func (s *Staged) fill(ctx context.Context) error {
-	return s.each(ctx, stepWrite, func(st *step, buf *[]byte) error {
-		if st.change.New.Kind == KindLink {
-			_, target, err := s.w.store.ReadVerified(st.id, *buf)
-			if err != nil {
-				return fmt.Errorf("%s: %w", st.change.Path, err)
-			}
-			return unix.Symlinkat(string(target), st.at.fd, strconv.Itoa(st.n))
-		}
-		var fd int
-		err := retry(func() (err error) {
-			fd, err = unix.Openat(st.at.fd, strconv.Itoa(st.n), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-			return err
-		})
-		if err != nil {
-			return &os.PathError{Op: "stage", Path: st.change.Path, Err: err}
-		}
-		err = s.content(fd, st, buf)
-		if err == nil {
-			s.own(fd, st)
-			err = unix.Fchmod(fd, st.change.New.Mode&0o7777)
-		}
-		if cerr := unix.Close(fd); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return fmt.Errorf("stage %s: %w", st.change.Path, err)
-		}
-		return nil
-	})
-}
-
-func (s *Staged) content(fd int, st *step, buf *[]byte) error {
-	_, size, err := s.w.store.Header(st.id)
-	if err != nil {
-		return err
-	}
-	if size < stream {
-		_, data, err := s.w.store.ReadVerified(st.id, *buf)
-		if err != nil {
-			return err
-		}
-		if cap(data) > cap(*buf) {
-			*buf = data[:0]
-		}
-		return writeAll(fd, data)
-	}
-	_, size, r, err := s.w.store.Stream(st.id)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	h := object.NewHasher()
-	h.Reset(object.Blob, size)
-	if _, err := io.CopyBuffer(io.MultiWriter(fdWriter(fd), h), struct{ io.Reader }{r}, make([]byte, 256<<10)); err != nil {
-		return err
-	}
-	if h.Sum() != st.id {
-		return &object.CorruptError{ID: st.id}
-	}
-	return nil
-}
-
-// own gives the new file the owner of the one it replaces, where we may.
-func (s *Staged) own(fd int, st *step) {
-	if unix.Geteuid() != 0 || st.change.Old.Kind != KindFile {
-		return
-	}
-	dir, base := split(st.change.Path)
-	parent, err := openDirAt(s.w.rootfd, dir)
-	if err != nil {
-		return
-	}
-	defer unix.Close(parent)
-	var was unix.Stat_t
-	if unix.Fstatat(parent, base, &was, unix.AT_SYMLINK_NOFOLLOW) == nil && (was.Uid != 0 || was.Gid != 0) {
-		_ = unix.Fchown(fd, int(was.Uid), int(was.Gid)) // not in what we promise to restore
-	}
-}
-
 type fdWriter int
 
 func (f fdWriter) Write(b []byte) (int, error) { return len(b), writeAll(int(f), b) }
@@ -209,44 +122,6 @@ func writeAll(fd int, b []byte) error {
 		b = b[n:]
 	}
 	return nil
-}
-
-// each runs f for every step of a kind, in parallel.
-func (s *Staged) each(ctx context.Context, kind stepKind, f func(st *step, buf *[]byte) error) error {
-	var next atomic.Int64
-	var first error
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range min(max(2, runtime.GOMAXPROCS(0)), 8) {
-		wg.Go(func() {
-			buf := make([]byte, 0, 64<<10)
-			for {
-				i := int(next.Add(1)) - 1
-				mu.Lock()
-				stop := first != nil
-				mu.Unlock()
-				if i >= len(s.steps) || stop {
-					return
-				}
-				if s.steps[i].kind != kind {
-					continue
-				}
-				err := ctx.Err()
-				if err == nil {
-					err = f(&s.steps[i], &buf)
-				}
-				if err != nil {
-					mu.Lock()
-					if first == nil {
-						first = err
-					}
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return first
 }
 
 // Count is how many paths the restore touches.
@@ -271,6 +146,7 @@ func (s *Staged) Odd() []string {
 // Discard removes the stage. After Swap it gives up what was displaced.
 func (s *Staged) Discard() error {
 	s.closeDirs()
+	s.empty()
 	var errs []error
 	for _, f := range s.folders {
 		if f.mount != "" { // those first: only the manifest knows of them

@@ -74,6 +74,11 @@ func renameat2(fromfd int, from string, tofd int, to string, flags uint) error {
 	return unix.RenameatxNp(fromfd, from, tofd, to, uint32(flags))
 }
 
+// There are no files without a name here.
+func openUnnamed(int) (int, error) { return -1, unix.ENOTSUP }
+
+func nameUnnamed(int, int, string) error { return unix.ENOTSUP }
+
 const (
 	renameSwap = unix.RENAME_SWAP
 	renameExcl = unix.RENAME_EXCL

@@ -2,6 +2,7 @@ package vcs
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,6 +113,31 @@ const (
 
 func renameat2(fromfd int, from string, tofd int, to string, flags uint) error {
 	return retry(func() error { return unix.Renameat2(fromfd, from, tofd, to, flags) })
+}
+
+// testOnlyUnnamed says what a filesystem cannot do with files that have no name.
+var testOnlyUnnamed string
+
+// openUnnamed makes a file without a name, in the directory dirfd. Not every
+// filesystem can.
+func openUnnamed(dirfd int) (fd int, err error) {
+	if testOnlyUnnamed == "not made" {
+		return -1, unix.EOPNOTSUPP
+	}
+	err = retry(func() (err error) {
+		fd, err = unix.Openat(dirfd, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
+		return err
+	})
+	return fd, err
+}
+
+// nameUnnamed gives such a file a name, which must be free.
+func nameUnnamed(fd, dirfd int, name string) error {
+	if testOnlyUnnamed == "not named" {
+		return unix.ENOENT
+	}
+	from := "/proc/self/fd/" + strconv.Itoa(fd) // without it, only root may before Linux 6.10
+	return retry(func() error { return unix.Linkat(unix.AT_FDCWD, from, dirfd, name, unix.AT_SYMLINK_FOLLOW) })
 }
 
 const (

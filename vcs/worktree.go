@@ -76,6 +76,7 @@ const (
 	Git       Kind = "git"       // the main worktree of a repository
 	Linked    Kind = "linked"    // made by git worktree add
 	Submodule Kind = "submodule" // its git directory lies in another's modules
+	Owned     Kind = "owned"     // made by Checkout
 )
 
 // StoreName is the folder, below the git directory or in a plain folder as
@@ -105,7 +106,7 @@ type Worktree struct {
 // Open opens the worktree that dir, an absolute path, lies in: the nearest git
 // worktree or plain folder with a store. GIT_* variables have no say.
 //
-// It fails with ErrNotWorkspace, ErrBare or *WideRootError.
+// It fails with ErrNotWorkspace, ErrBare, ErrIncomplete or *WideRootError.
 func Open(dir string, opt Options) (*Worktree, error) {
 	w, err := find(dir, opt)
 	if err != nil {
@@ -114,6 +115,14 @@ func Open(dir string, opt Options) (*Worktree, error) {
 	if err := w.refuseWide(); err != nil {
 		return nil, err
 	}
+	if err := w.refuseIncomplete(); err != nil {
+		return nil, err
+	}
+	return w.open()
+}
+
+// open opens what find has found.
+func (w *Worktree) open() (_ *Worktree, err error) {
 	w.opt.rules.global, err = w.globalRules()
 	if err != nil {
 		return nil, err
@@ -158,11 +167,18 @@ func find(dir string, opt Options) (*Worktree, error) {
 	}
 	plain := plainRoot(real)
 	r, err := repo.Discover(real, opt.repoOptions())
+	if root, home := ownedAbove(real); root != "" && len(root) > len(plain) && (err != nil || len(root) > len(r.Root)) {
+		w.root, w.kind, w.name, w.folder = root, Owned, filepath.Base(home), folderOf(home)
+		w.reason = "not a git repository"
+		return w, nil
+	}
 	switch {
 	case err == nil && len(r.Root) >= len(plain):
 		w.repo, w.root, w.kind, w.name = r, r.Root, Git, "main"
 		w.folder = filepath.Join(r.CommonDir, StoreName)
-		if r.Linked {
+		if home, ok := homeOfGitDir(r.GitDir); ok {
+			w.kind, w.name, w.folder = Owned, filepath.Base(home), folderOf(home)
+		} else if r.Linked {
 			w.kind, w.name = Linked, "wt-"+filepath.Base(r.GitDir)
 		} else if strings.Contains(r.GitDir, "/modules/") {
 			w.kind = Submodule

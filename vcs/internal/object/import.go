@@ -231,7 +231,7 @@ func (im *importer) fetch() error {
 	if err := appendShallow(im.s.dir, im.shallow); err != nil {
 		return err
 	}
-	if set := im.s.cur.Load(); set != nil && l.stats.Packs > 0 {
+	if set := im.s.cur.Load(); set != nil && l.stats.Packs+l.stats.Loose > 0 {
 		im.s.rescan(set)
 	}
 	return nil

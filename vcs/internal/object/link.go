@@ -210,12 +210,13 @@ func (l *linker) sync() error {
 	if len(l.touched) == 0 {
 		return nil
 	}
+	var g errgroup.Group // in no order: none needs another
+	g.SetLimit(16)
 	for sub := range l.touched {
-		if err := syncDir(filepath.Join(l.dst, sub)); err != nil {
-			return err
-		}
+		g.Go(func() error { return syncDir(filepath.Join(l.dst, sub)) })
 	}
-	return syncDir(l.dst)
+	g.Go(func() error { return syncDir(l.dst) })
+	return g.Wait()
 }
 
 // pendingPrefix begins the names of files that stand for links being made.

@@ -38,6 +38,9 @@ func (o *packOut) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+	if len(o.buf)+len(p) > cap(o.buf) { // by twice: what was outgrown stays in memory for a while
+		o.buf = slices.Grow(o.buf, max(len(p), min(cap(o.buf), spill-len(o.buf))))
+	}
 	o.buf = append(o.buf, p...)
 	o.size += int64(len(p))
 	return len(p), nil
@@ -49,8 +52,16 @@ func (o *packOut) add(id ID, raw []byte, crc uint32) error {
 	if _, err := o.Write(raw); err != nil {
 		return err
 	}
-	o.entries = append(o.entries, indexEntry{id: id, crc: crc, offset: at})
+	o.note(indexEntry{id: id, crc: crc, offset: at})
 	return nil
+}
+
+// note appends to the entries, growing them by twice.
+func (o *packOut) note(e indexEntry) {
+	if len(o.entries) == cap(o.entries) {
+		o.entries = slices.Grow(o.entries, max(64, len(o.entries)))
+	}
+	o.entries = append(o.entries, e)
 }
 
 func (o *packOut) flush() error {

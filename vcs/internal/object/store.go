@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,6 +42,7 @@ type Store struct {
 type packSet struct {
 	dirs   []string // object directories, alternates included
 	mtimes []time.Time
+	loose  []fanOut // of each, by the first byte of ids: is there a folder?
 	packs  []*pack
 	temps  bool // temporary files were seen in our own directory
 	at     time.Time
@@ -67,10 +70,12 @@ func Create(dir string) (*Store, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create object store: %w", err)
 	}
-	for _, f := range [][2]string{{"config", storeConfig}, {lockName, ""}, {"HEAD", "ref: refs/heads/none\n"}} {
-		if err := createFile(filepath.Join(dir, f[0]), f[1]); err != nil {
-			return nil, fmt.Errorf("create object store: %w", err)
-		}
+	var g errgroup.Group // each waits for the disk; none for another
+	for name, content := range map[string]string{"config": storeConfig, lockName: "", "HEAD": "ref: refs/heads/none\n"} {
+		g.Go(func() error { return createFile(filepath.Join(dir, name), content) })
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("create object store: %w", err)
 	}
 	return Open(dir)
 }
@@ -199,6 +204,7 @@ func (s *Store) rescan(old *packSet) *packSet {
 	set := &packSet{at: time.Now(), dirs: withAlternates(s.objects)}
 	for i, dir := range set.dirs {
 		set.mtimes = append(set.mtimes, mtime(filepath.Join(dir, "pack")))
+		set.loose = append(set.loose, fanOutOf(dir))
 		packs, temps := listPacks(filepath.Join(dir, "pack"))
 		if i == 0 {
 			set.temps = temps
@@ -214,6 +220,21 @@ func (s *Store) rescan(old *packSet) *packSet {
 	s.cur.Store(set)
 	s.last.Store(nil)
 	return set
+}
+
+// A fanOut tells which of the 256 folders of loose objects there are.
+type fanOut [4]uint64
+
+func (f *fanOut) has(b byte) bool { return f[b/64]>>(b%64)&1 != 0 }
+
+func fanOutOf(dir string) (f fanOut) {
+	names, _ := readNames(dir) // an unreadable folder holds nothing we can use
+	for _, n := range names {
+		if b, err := strconv.ParseUint(n, 16, 8); err == nil && len(n) == 2 {
+			f[b/64] |= 1 << (b % 64)
+		}
+	}
+	return f
 }
 
 // adopt adds a pack that was just published.

@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"io"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Writer collects the objects of one capture and publishes them as one
@@ -19,16 +21,19 @@ type Writer struct {
 
 	mu    sync.Mutex
 	err   error // once set, all that follows fails
-	added map[ID]struct{}
+	added idSet // over the entries of out
 	out   *packOut
 }
 
 // NewWriter begins a pack. What goes wrong, a lock that does not come free
 // included, is said by the first method called.
 func (s *Store) NewWriter() *Writer {
-	w := &Writer{s: s, added: map[ID]struct{}{}, out: &packOut{}}
+	w := &Writer{s: s, out: &packOut{}}
 	if w.unlock, w.err = s.sharedWait(); w.err == nil {
 		w.out = newPackOut(s.packDir())
+		if set := s.cur.Load(); set != nil {
+			s.refresh(set, false)
+		}
 	}
 	return w
 }
@@ -37,7 +42,7 @@ func (s *Store) NewWriter() *Writer {
 func (w *Writer) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.added)
+	return len(w.out.entries)
 }
 
 // Add adds an object and returns its id. What was already added to this
@@ -58,26 +63,43 @@ func (w *Writer) AddHashed(id ID, kind Kind, data []byte) error {
 	defer putBuffer(buf)
 	buf.Reset()
 	buf.Write(appendHeader(buf.AvailableBuffer(), kind, int64(len(data)), 0))
-	deflate(buf, data, levelCapture)
+	level := levelCapture
+	if kind == Tree && len(data) <= rawTree {
+		level = levelStore
+	}
+	deflate(buf, data, level)
 	crc := crc32.ChecksumIEEE(buf.Bytes())
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.added[id]; ok || w.err != nil {
+	if w.err != nil || w.added.has(w.out.entries, &id) {
 		return w.err
 	}
-	if w.err = w.out.add(id, buf.Bytes(), crc); w.err != nil {
-		return w.err
-	}
-	w.added[id] = struct{}{}
-	return nil
+	w.err = w.out.add(id, buf.Bytes(), crc)
+	w.added.add(w.out.entries)
+	return w.err
 }
 
 func (w *Writer) has(id ID) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.added[id]
-	return ok, w.err
+	return w.added.has(w.out.entries, &id), w.err
+}
+
+// Had reports whether the store had the object when the Writer was made, so that
+// it need not be added. It is Store.Has for somebody who asks a hundred thousand
+// times: what comes from others meanwhile it does not see.
+func (w *Writer) Had(id ID) bool {
+	set := w.s.set()
+	if p, _, _ := w.s.find(set, &id); p != nil {
+		return true
+	}
+	for i, dir := range set.dirs {
+		if set.loose[i].has(id[0]) && unix.Access(loosePath(dir, id), unix.F_OK) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // smallStream is what AddStream rather holds in memory.
@@ -100,9 +122,9 @@ func (w *Writer) AddStream(size int64, r io.Reader) (ID, error) {
 	}
 	mark := w.out.size
 	id, crc, err := w.stream(size, r)
-	if _, ok := w.added[id]; err == nil && !ok {
-		w.out.entries = append(w.out.entries, indexEntry{id: id, crc: crc, offset: mark})
-		w.added[id] = struct{}{}
+	if err == nil && !w.added.has(w.out.entries, &id) {
+		w.out.note(indexEntry{id: id, crc: crc, offset: mark})
+		w.added.add(w.out.entries)
 		return id, nil
 	}
 	if terr := w.out.truncate(mark); terr != nil {
@@ -180,7 +202,7 @@ func shortened(err error) error {
 func (w *Writer) Commit(sync bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err == nil && len(w.added) > 0 {
+	if w.err == nil && len(w.out.entries) > 0 {
 		w.err = w.publish(sync)
 	}
 	err := w.err

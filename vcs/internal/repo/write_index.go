@@ -85,7 +85,8 @@ func (r *Repo) publishIndex(raw []byte, expect IndexSignature) error {
 }
 
 // encodeIndex returns the file. Entries as young as the index being replaced
-// are smudged: the new file's age would hide that they were racy.
+// are smudged: the new file's age would hide that they were racy. Where there
+// was none, their age against the new file's is what counts.
 func encodeIndex(entries []IndexEntryOut, expect IndexSignature) ([]byte, error) {
 	sorted := slices.Clone(entries)
 	slices.SortFunc(sorted, func(a, b IndexEntryOut) int {
@@ -105,7 +106,7 @@ func encodeIndex(entries []IndexEntryOut, expect IndexSignature) ([]byte, error)
 		if e.Flags&(SkipWorktree|IntentToAdd) != 0 {
 			version = 3
 		}
-		if e.Mode != ModeGitlink && racy(e.Mtime, expect.mtime()) {
+		if e.Mode != ModeGitlink && expect != (IndexSignature{}) && racy(e.Mtime, expect.mtime()) {
 			e.Size = 0
 		}
 	}

@@ -1,0 +1,178 @@
+package vcs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// fill writes the new content of every path to the stage, on all cores.
+func (s *Staged) fill(ctx context.Context) error {
+	return s.each(ctx, cores(), func(st *step, h *hand) error {
+		switch {
+		case st.kind != stepWrite:
+			return nil
+		case st.change.New.Kind == KindLink:
+			_, target, err := s.w.store.ReadVerified(st.id, h.buf)
+			if err != nil {
+				return fmt.Errorf("%s: %w", st.change.Path, err)
+			}
+			return unix.Symlinkat(string(target), st.at.fd, strconv.Itoa(st.n))
+		}
+		err := s.write(st, h)
+		if err != nil {
+			return fmt.Errorf("stage %s: %w", st.change.Path, err)
+		}
+		return nil
+	})
+}
+
+// write makes a file in the stage. It gets its name there last: until then it
+// has none, and is made in the directory it is for. A filesystem keeps what
+// belongs to one directory together, and is slow at making a thousand files in
+// a single one, where it has just removed as many.
+func (s *Staged) write(st *step, h *hand) error {
+	parent, base, err := h.parent(st.change.Path)
+	if err != nil {
+		parent = -1 // it is yet to be made
+	}
+	fd, unnamed, err := s.create(st, h, parent)
+	if err != nil {
+		return err
+	}
+	if err = s.w.writeBlob(fd, st.id, &h.buf); err == nil {
+		if st.change.Old.Kind == KindFile && parent >= 0 {
+			own(fd, parent, base)
+		}
+		err = unix.Fchmod(fd, st.change.New.Mode&0o7777)
+	}
+	if err == nil && unnamed && nameUnnamed(fd, st.at.fd, strconv.Itoa(st.n)) != nil {
+		unix.Close(fd)
+		h.named = true
+		return s.write(st, h)
+	}
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// create makes the file of a step, without a name when that can be had.
+func (s *Staged) create(st *step, h *hand, parent int) (fd int, unnamed bool, err error) {
+	if parent >= 0 && !h.named {
+		if fd, err = openUnnamed(parent); err == nil {
+			return fd, true, nil
+		}
+	}
+	name := strconv.Itoa(st.n)
+	err = retry(func() (err error) {
+		fd, err = unix.Openat(st.at.fd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+		return err
+	})
+	if err != nil {
+		err = &os.PathError{Op: "create", Path: name, Err: err}
+	}
+	return fd, false, err
+}
+
+// own gives the new file the owner of the one it replaces, where we may.
+func own(fd, parent int, base string) {
+	var is, was unix.Stat_t
+	if unix.Fstatat(parent, base, &was, unix.AT_SYMLINK_NOFOLLOW) == nil && unix.Fstat(fd, &is) == nil &&
+		(was.Uid != is.Uid || was.Gid != is.Gid) {
+		_ = unix.Fchown(fd, int(was.Uid), int(was.Gid)) // not in what we promise to restore
+	}
+}
+
+// removers is how many remove files at once: more than there are cores, since
+// some filesystems wait for the disk to hear of each block that is given back.
+const removers = 8
+
+// empty removes the files of the stage, on all cores. What it cannot remove
+// Discard tries again, and reports.
+func (s *Staged) empty() {
+	_ = s.each(context.Background(), removers, func(st *step, _ *hand) error {
+		if st.at != nil && st.at.fd >= 0 {
+			_ = unix.Unlinkat(st.at.fd, strconv.Itoa(st.n), 0)
+		}
+		return nil
+	})
+}
+
+// hand is what one goroutine of a restore works with.
+type hand struct {
+	rootfd int
+	buf    []byte
+	named  bool   // files without a name cannot be had here
+	dir    string // which fd is of, when it is open
+	fd     int
+}
+
+// parent is an open descriptor, good until the next call, of the directory a
+// path lies in. It is -1 when there is an error.
+func (h *hand) parent(path string) (fd int, base string, err error) {
+	dir, base := split(path)
+	if h.fd >= 0 && h.dir == dir {
+		return h.fd, base, nil
+	}
+	h.close()
+	if h.fd, err = openDirAt(h.rootfd, dir); err != nil {
+		h.fd = -1
+	}
+	h.dir = dir
+	return h.fd, base, err
+}
+
+func (h *hand) close() {
+	if h.fd >= 0 {
+		unix.Close(h.fd)
+		h.fd = -1
+	}
+}
+
+// handful is how many steps are taken at once: they are sorted by path, and
+// those of one directory have much in common.
+const handful = 16
+
+func cores() int { return min(max(2, runtime.GOMAXPROCS(0)), 8) }
+
+// each runs f for every step, n at once, until one fails.
+func (s *Staged) each(ctx context.Context, n int, f func(st *step, h *hand) error) error {
+	var next atomic.Int64
+	var failed atomic.Bool
+	var first error
+	var once sync.Once
+	var wg sync.WaitGroup
+	work := func() {
+		h := &hand{rootfd: s.w.rootfd, fd: -1, buf: make([]byte, 0, 64<<10)}
+		defer h.close()
+		for !failed.Load() {
+			to := int(next.Add(handful))
+			from := to - handful
+			if from >= len(s.steps) {
+				return
+			}
+			for i := from; i < min(to, len(s.steps)) && !failed.Load(); i++ {
+				err := ctx.Err()
+				if err == nil {
+					err = f(&s.steps[i], h)
+				}
+				if err != nil {
+					once.Do(func() { first = err })
+					failed.Store(true)
+				}
+			}
+		}
+	}
+	for range n {
+		wg.Go(work)
+	}
+	wg.Wait()
+	return first
+}
