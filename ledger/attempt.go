@@ -129,12 +129,11 @@ type Finish struct {
 
 // FinishAttempt ends an attempt. ErrFinished when it has ended before: the
 // first outcome stands. An output longer than InlineMax becomes a content; put
-// it beforehand, and name it by Out, where others may be waiting.
+// it beforehand, and name it by Out, where others may be waiting. What nobody knows
+// of the effects of an interrupted one stays unknown.
 func (tx *Tx) FinishAttempt(id int64, f Finish) error {
-	switch f.Outcome {
-	case OutcomeOK, OutcomeFailed, OutcomeInterrupted:
-	default:
-		return fmt.Errorf("attempt %d: %q is no outcome", id, f.Outcome)
+	if err := f.check(); err != nil {
+		return fmt.Errorf("attempt %d: %w", id, err)
 	}
 	var exit any
 	if f.ExitCode != nil {
@@ -149,6 +148,11 @@ func (tx *Tx) FinishAttempt(id int64, f Finish) error {
 		f.Outcome, exit, ref(f.After), millis(tx.Now()), inline, hashRef(out), word(f.TreeOut), ref(f.EndSeq), f.Truncated, id)
 	if err := tx.openAttempt(id, n, err); err != nil {
 		return err
+	}
+	if f.Outcome == OutcomeInterrupted {
+		if err := tx.lose(id); err != nil {
+			return err
+		}
 	}
 	_, err = tx.exec(`UPDATE run SET updated_ms=? WHERE id = (SELECT run_id FROM attempt WHERE id=?)`, millis(tx.Now()), id)
 	return err

@@ -29,6 +29,7 @@ type Branch struct {
 	Op         int64 // the operation that keeps others from appending; 0 for none
 	ArchivedBy int64 // the operation that cut it off
 	Archived   time.Time
+	ReplacedBy int64 // the branch its run went on with
 	Label      string
 	Created    time.Time
 }
@@ -53,13 +54,13 @@ func (e *ArchivedError) Error() string {
 	return fmt.Sprintf("branch %d was cut off by op %d", e.Branch, e.By)
 }
 
-const branchColumns = `id, run_id, parent_id, base_seq, head_seq, head_root, state, op_id, archived_by, archived_ms, label, created_ms`
+const branchColumns = `id, run_id, parent_id, base_seq, head_seq, head_root, state, op_id, archived_by, archived_ms, replaced_by, label, created_ms`
 
 func readBranch(s scanner) (b Branch, err error) {
-	var parent, op, by, archived sql.NullInt64
+	var parent, op, by, archived, next sql.NullInt64
 	var created int64
-	err = s.Scan(&b.ID, &b.RunID, &parent, &b.BaseSeq, &b.HeadSeq, hashIn{&b.HeadRoot}, &b.State, &op, &by, &archived, &b.Label, &created)
-	b.Parent, b.Op, b.ArchivedBy = parent.Int64, op.Int64, by.Int64
+	err = s.Scan(&b.ID, &b.RunID, &parent, &b.BaseSeq, &b.HeadSeq, hashIn{&b.HeadRoot}, &b.State, &op, &by, &archived, &next, &b.Label, &created)
+	b.Parent, b.Op, b.ArchivedBy, b.ReplacedBy = parent.Int64, op.Int64, by.Int64, next.Int64
 	b.Archived, b.Created = maybeMillis(archived), fromMillis(created)
 	return b, err
 }
@@ -106,7 +107,7 @@ func (tx *Tx) insertBranch(b Branch) (Branch, error) {
 		return Branch{}, err
 	}
 	b.ID, b.State, b.Created = id, BranchLive, tx.Now()
-	_, err = tx.exec(`INSERT INTO branch(`+branchColumns+`) VALUES(?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?, ?)`,
+	_, err = tx.exec(`INSERT INTO branch(`+branchColumns+`) VALUES(?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, ?, ?)`,
 		b.ID, b.RunID, ref(b.Parent), b.BaseSeq, b.HeadSeq, b.HeadRoot[:], b.State, b.Label, millis(b.Created))
 	if err != nil {
 		return Branch{}, fmt.Errorf("branch of r%d: %w", b.RunID, err)
@@ -215,16 +216,16 @@ func (tx *Tx) Rewind(runID, seq, op int64) (Branch, error) {
 	if err != nil {
 		return Branch{}, err
 	}
-	if err := tx.archive(old, op); err != nil {
+	if err := tx.archive(old, op, b.ID); err != nil {
 		return Branch{}, err
 	}
 	crash.Point("ledger.rewind")
 	return b, tx.setHead(b, op)
 }
 
-func (tx *Tx) archive(b Branch, op int64) error {
-	n, err := tx.exec(`UPDATE branch SET state='archived', archived_by=?, archived_ms=?, op_id=NULL
-		WHERE id=? AND state='live' AND head_seq=?`, ref(op), millis(tx.Now()), b.ID, b.HeadSeq)
+func (tx *Tx) archive(b Branch, op, next int64) error {
+	n, err := tx.exec(`UPDATE branch SET state='archived', archived_by=?, archived_ms=?, replaced_by=?, op_id=NULL
+		WHERE id=? AND state='live' AND head_seq=?`, ref(op), millis(tx.Now()), next, b.ID, b.HeadSeq)
 	if err == nil && n == 0 {
 		err = ErrStale
 	}
@@ -259,7 +260,7 @@ func (tx *Tx) unarchive(b Branch, op, by int64) (Branch, error) {
 	if err != nil {
 		return b, err
 	}
-	if r.HeadOp != op {
+	if r.HeadBranch != b.ReplacedBy {
 		return b, fmt.Errorf("r%d has been moved since: %w", b.RunID, ErrStale)
 	}
 	head, err := tx.BranchByID(r.HeadBranch)
@@ -267,16 +268,16 @@ func (tx *Tx) unarchive(b Branch, op, by int64) (Branch, error) {
 		err = head.refusal(by)
 	}
 	if err == nil {
-		err = tx.archive(head, by)
+		err = tx.archive(head, by, b.ID)
 	}
 	if err != nil {
 		return b, err
 	}
-	_, err = tx.exec(`UPDATE branch SET state='live', archived_by=NULL, archived_ms=NULL WHERE id=?`, b.ID)
+	_, err = tx.exec(`UPDATE branch SET state='live', archived_by=NULL, archived_ms=NULL, replaced_by=NULL WHERE id=?`, b.ID)
 	if err != nil {
 		return b, err
 	}
-	b.State, b.ArchivedBy, b.Archived = BranchLive, 0, time.Time{}
+	b.State, b.ArchivedBy, b.ReplacedBy, b.Archived = BranchLive, 0, 0, time.Time{}
 	crash.Point("ledger.unrewind")
 	return b, tx.setHead(b, by)
 }

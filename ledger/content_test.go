@@ -67,7 +67,7 @@ func TestContents(t *testing.T) {
 // Whatever is damaged is found by the one who reads it.
 func TestContentsAreVerified(t *testing.T) {
 	for name, statement := range map[string]string{
-		"another body": `UPDATE content SET body = CAST('other text' AS BLOB)`, "codec": `UPDATE content SET codec = 1`,
+		"another body": `UPDATE content SET body = CAST('the bodY' AS BLOB)`, "codec": `UPDATE content SET codec = 1`,
 		"unknown codec": `UPDATE content SET codec = 9`, "size": `UPDATE content SET size = size + 1`,
 	} {
 		b := &book{TB: t}
@@ -141,6 +141,23 @@ func TestSweep(t *testing.T) {
 	}
 	b.now = b.now.Add(MinSweepAge + time.Minute)
 	assert.Equal(t, int64(2*sweepChunk+1), sweep())
+}
+
+// What is named between the look and the sweep stays.
+func TestSweepAndNaming(t *testing.T) {
+	b := newBook(t, Options{})
+	_, h := b.start()
+	p := Prepare([]byte("content"))
+	b.update(func(tx *Tx) error { _, err := tx.PutContent(p); return err })
+	b.now = b.now.Add(2 * time.Hour)
+	cutoff := b.now.Add(-MinSweepAge)
+	var dead []content
+	b.view(func(tx *Tx) (err error) { dead, err = tx.unnamed(cutoff); return err })
+	require.Len(t, dead, 1)
+	b.update(func(tx *Tx) error { return tx.AppendEvents(h.Branch, []Event{{Type: "x", Content: p.Hash}}) })
+	s, err := b.db.sweep(bg, dead, cutoff)
+	require.NoError(t, err)
+	assert.Zero(t, s)
 }
 
 // A row that can't be read stops the sweep: it may name anything.

@@ -5,7 +5,18 @@
 //
 //   - [Worktree]: a directory tree being worked in, known by its path and by
 //     the identity of its root directory.
-//   - [Run] and [Attempt]: one execution, and each try of a task in it.
+//   - [Run] and [Attempt]: one execution, and each try of a task in it, with
+//     what it was given and what came out, by which results are found again.
+//   - [Branch], [Frame] and [Event]: the states a run went through, and what
+//     happened on the way. A frame is what has changed, and names the root of
+//     the whole; now and then a keyframe holds all of it, so that any state is
+//     loaded in a time that does not depend on how many there are, and is
+//     verified. A branch is where frames are appended. To go back is to begin
+//     another branch at an earlier frame, to fork is to begin one in another
+//     run; nothing is copied, and nothing deleted.
+//   - contents: larger bodies under their SHA-256, each stored once.
+//   - [Signal]: what was sent to a run and waits to be taken.
+//   - [Cell]: the tape, one row for each recorded operation of a run.
 //   - [Checkpoint]: a worktree commit with the reason it was taken. Its number
 //     is never given to another one, even after it was deleted.
 //   - [Op]: the journal of moves. A row is opened before a move touches
@@ -29,6 +40,11 @@
 // when its holder dies. On a network file system, where the shared memory of
 // write-ahead logging cannot work, a rollback journal is used instead; see
 // [DB.Journal].
+//
+// A [Head] is a loaded state that can be appended to. Appending is guarded: it
+// is refused when somebody else has appended, when an operation has closed the
+// branch, or has cut it off. What nothing needs any more is deleted by
+// [DB.PurgeBranches] and [DB.SweepContents] alone, a little at a time.
 //
 // Rows are ordered by number, never by time: clocks step. Times are kept to
 // the millisecond.

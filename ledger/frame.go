@@ -15,7 +15,7 @@ import (
 // Newest stands for the number of a branch's newest frame.
 const Newest = -1 << 63
 
-// A keyframe is written when the frames since the last one take two thirds of
+// A keyframe is written when the frames since the last one take three fifths of
 // its room, but not before they take keyframeMin. frameCost is what a frame takes
 // besides its delta.
 const (
@@ -136,23 +136,24 @@ func (tx *Tx) checkpointAt(segments []segment) (id int64, err error) {
 func (tx *Tx) loadKeyframe(h *Head, segments []segment) (int64, []segment, error) {
 	for i, g := range segments {
 		var seq int64
-		var stored []byte
-		err := tx.get(`SELECT seq, body FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
-			[]any{g.branch, g.lo, g.hi}, &seq, &stored)
+		var size int
+		var body []byte
+		err := tx.getRaw(`SELECT seq, body FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
+			[]any{g.branch, g.lo, g.hi}, &seq, func(stored []byte) (bad error) {
+				size = len(stored)
+				body, bad = decompress(stored)
+				return bad
+			})
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return 0, nil, err
 		}
-		body, err := decompress(stored)
-		if err == nil {
-			h.Set, err = snapshot.ParseKeyframe(seq, body)
-		}
-		if err != nil {
+		if h.Set, err = snapshot.ParseKeyframe(seq, body); err != nil {
 			return 0, nil, tx.corrupt("keyframe %d: %w", seq, err)
 		}
-		h.keyframe = len(stored)
+		h.keyframe = size
 		return seq, segments[:i+1], nil
 	}
 	return -1, segments, nil
@@ -274,7 +275,7 @@ func (tx *Tx) appendFrame(h, next *Head, f Frame, delta []byte, events []Event) 
 // per frame are bounded by what each changes, and the time to load by how large
 // the state is, and neither grows with the history.
 func (tx *Tx) maybeKeyframe(h *Head) error {
-	if h.since <= max(h.keyframe*2/3, tx.db.keyframes) {
+	if h.since <= max(h.keyframe*3/5, tx.db.keyframes) {
 		return nil
 	}
 	body := compress(h.Set.Keyframe(h.Seq))

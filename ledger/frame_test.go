@@ -484,3 +484,36 @@ func TestLargeDelta(t *testing.T) {
 	})
 	assert.Equal(t, h.Set.Root(), b.load(h.Branch, 1).Set.Root())
 }
+
+// Whatever is damaged is found by the one who loads it.
+func TestLoadVerifies(t *testing.T) {
+	for _, statement := range []string{
+		`UPDATE frame SET root = zeroblob(32) WHERE seq = 5`,
+		`UPDATE frame SET delta = (SELECT delta FROM frame WHERE seq = 3) WHERE seq = 5`,
+		`UPDATE frame SET delta = x'00' WHERE seq = 4`,
+		`UPDATE frame SET delta = x'ff' WHERE seq = 4`,
+		`DELETE FROM frame WHERE seq = 4`,
+		`DELETE FROM frame WHERE seq = 0`,
+		`DELETE FROM frame WHERE seq >= 4 AND seq < 6; UPDATE frame SET seq = 4 WHERE seq = 6; UPDATE frame SET seq = 5 WHERE seq = 4`,
+		`INSERT INTO keyframe VALUES(1, 4, x'00')`,
+		`INSERT INTO keyframe SELECT 1, 5, body FROM keyframe WHERE seq = 6`,
+	} {
+		b := &book{TB: t, db: open(t, filepath.Join(t.TempDir(), "ledger.db"), Options{keyframes: 720})}
+		b.update(func(tx *Tx) error {
+			w, err := tx.EnsureWorktree(Worktree{Path: "/w", Kind: KindPlain})
+			b.worktree = w.ID
+			return err
+		})
+		_, h := b.start()
+		for i := range 7 {
+			b.put(h, task("x", snapshot.Done, i))
+		}
+		require.Equal(t, h.Set.Root(), b.load(h.Branch, Newest).Set.Root())
+		var key int64
+		b.view(func(tx *Tx) error { return tx.get(`SELECT seq FROM keyframe`, nil, &key) })
+		require.Equal(t, int64(6), key)
+		b.update(func(tx *Tx) error { _, err := tx.exec(statement); return err })
+		err := b.db.View(bg, func(tx *Tx) error { _, err := tx.LoadFrame(h.Branch, 5); return err })
+		require.ErrorAs(t, err, new(*CorruptError), statement)
+	}
+}

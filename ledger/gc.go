@@ -126,28 +126,39 @@ func (db *DB) SweepContents(ctx context.Context, unusedSince time.Time) (Swept, 
 		dead, err = tx.unnamed(unusedSince)
 		return err
 	})
+	if err == nil {
+		total, err = db.sweep(ctx, dead, unusedSince)
+	}
 	if err != nil {
 		return total, fmt.Errorf("sweep contents: %w", err)
 	}
+	return total, nil
+}
+
+// sweep deletes contents that nobody named. One that somebody has named
+// meanwhile is fresh, and stays.
+func (db *DB) sweep(ctx context.Context, dead []content, unusedSince time.Time) (total Swept, err error) {
 	for len(dead) > 0 {
 		chunk := dead[:min(len(dead), sweepChunk)]
 		dead = dead[len(chunk):]
+		var did Swept
 		err := db.Update(ctx, func(tx *Tx) error {
 			for _, c := range chunk {
-				// One that somebody has named meanwhile is fresh.
 				n, err := tx.exec(`DELETE FROM content WHERE hash=? AND ref_ms<?`, c.hash[:], unusedSince.UnixMilli())
 				if err != nil {
 					return err
 				}
-				total.Contents += n
-				total.Bytes += n * c.stored
+				did.Contents += n
+				did.Bytes += n * c.stored
 			}
 			crash.Point("ledger.sweep")
 			return nil
 		})
 		if err != nil {
-			return total, fmt.Errorf("sweep contents: %w", err)
+			return total, err
 		}
+		total.Contents += did.Contents
+		total.Bytes += did.Bytes
 	}
 	return total, nil
 }

@@ -76,6 +76,10 @@ func (tx *Tx) putLease(l Lease) error {
 	return nil
 }
 
+// WorkflowResource is the lease of the process that runs a workflow in a
+// worktree.
+func WorkflowResource(worktree int64) string { return fmt.Sprintf("workflow/worktree/%d", worktree) }
+
 // Renew lets a lease expire ttl from now. ErrFenced when it was released or
 // taken over.
 func (tx *Tx) Renew(l Lease, ttl time.Duration) (Lease, error) {

@@ -207,7 +207,7 @@ func (tx *Tx) Runs(q RunQuery) ([]Run, error) {
 }
 
 // DeleteRun deletes a run with all that belongs to it: attempts, checkpoints,
-// branches with their frames and events, signals and cells. It refuses with a
+// branches with their frames and events, effects, signals and cells. It refuses with a
 // *ReferencedError while an attempt is open, a label is on one of the
 // checkpoints, or another run, a branch or an attempt of another run, or an
 // operation that is not pruned needs it; with a *PinnedError when a checkpoint is pinned.
@@ -247,6 +247,8 @@ func (tx *Tx) DeleteRun(id int64, actor string) error {
 	for _, statement := range []string{
 		`UPDATE attempt SET before_id=NULL, after_id=NULL WHERE run_id=?`,
 		`UPDATE run SET head_branch=NULL WHERE id=?`,
+		`DELETE FROM attention WHERE run_id=?`,
+		`DELETE FROM effect WHERE run_id=?`,
 		`DELETE FROM cell WHERE run_id=?`,
 		`DELETE FROM signal WHERE run_id=?`,
 		`DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE run_id=?)`,

@@ -18,6 +18,7 @@ const applicationID = 0x7274636e
 var migrations = []string{
 	schemaFirst,
 	schemaFrames,
+	schemaEffects,
 }
 
 // schemaFirst holds worktrees, runs, checkpoints and moves.

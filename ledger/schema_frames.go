@@ -41,6 +41,7 @@ CREATE TABLE branch(
 	op_id INTEGER REFERENCES op(id),
 	archived_by INTEGER REFERENCES op(id),
 	archived_ms INTEGER,
+	replaced_by INTEGER,
 	label TEXT NOT NULL,
 	created_ms INTEGER NOT NULL,
 	CHECK(base_seq <= head_seq),

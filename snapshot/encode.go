@@ -28,6 +28,9 @@ const (
 	tags // how many, and one
 )
 
+// zeroHash is the value of no hash.
+var zeroHash = string(make([]byte, len(Hash{})))
+
 var errNotCanonical = errors.New("not in canonical form")
 
 // value appends the value of one field; nothing when it says nothing.
@@ -115,7 +118,7 @@ func checkValue(tag byte, v string) error {
 	case tagAttempt, tagIter, tagControl:
 		ok = ok && canonicalNumber(v)
 	case tagDecl, tagInput, tagOut:
-		ok = len(v) == len(Hash{}) && !hashOf(v).IsZero()
+		ok = len(v) == len(Hash{}) && v != zeroHash
 	case tagDeps:
 		ok = ok && sortedTexts(v)
 	case tagCarried:
@@ -177,20 +180,28 @@ func appendField(b []byte, r *Row, tag byte) []byte {
 // is allowed, is for the function to say.
 func eachField(fields string, do func(tag byte, v string) error) error {
 	for last := byte(0); fields != ""; {
-		tag := fields[0]
-		if tag <= last || tag >= tags {
-			return fmt.Errorf("tag %d after %d: %w", tag, last, errNotCanonical)
+		tag, v, rest, err := cutField(fields)
+		if err == nil && tag <= last {
+			err = errNotCanonical
 		}
-		v, rest, err := cutText(fields[1:])
+		if err == nil {
+			err = do(tag, v)
+		}
 		if err != nil {
-			return err
-		}
-		if err := do(tag, v); err != nil {
 			return err
 		}
 		last, fields = tag, rest
 	}
 	return nil
+}
+
+// cutField takes a field off the front of s, which is not empty.
+func cutField(s string) (tag byte, v, rest string, err error) {
+	if tag = s[0]; tag == 0 || tag >= tags {
+		return 0, "", "", errNotCanonical
+	}
+	v, rest, err = cutText(s[1:])
+	return tag, v, rest, err
 }
 
 // checkRow finds the key of an encoded row, its length left off, and refuses
@@ -203,8 +214,18 @@ func checkRow(body string) (key string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := eachField(fields, checkValue); err != nil {
-		return "", fmt.Errorf("row %.80q: %w", key, err)
+	for last := byte(0); fields != ""; {
+		tag, v, rest, err := cutField(fields)
+		if err == nil && tag <= last {
+			err = errNotCanonical
+		}
+		if err == nil {
+			err = checkValue(tag, v)
+		}
+		if err != nil {
+			return "", fmt.Errorf("row %.80q: %w", key, err)
+		}
+		last, fields = tag, rest
 	}
 	return key, nil
 }
@@ -255,6 +276,12 @@ func appendText(b []byte, s string) []byte {
 
 // cutText takes a text with its length off the front of s.
 func cutText(s string) (text, rest string, err error) {
+	if s != "" && s[0] < 0x80 { // nearly always
+		if n := int(s[0]) + 1; n <= len(s) {
+			return s[1:n], s[n:], nil
+		}
+		return "", "", errNotCanonical
+	}
 	n, s, err := cutNumber(s)
 	if err != nil || n > uint64(len(s)) {
 		return "", "", errNotCanonical

@@ -22,15 +22,22 @@ type Folding struct {
 	set  *Set
 	at   map[string]int32 // into rows
 	rows []folded
+	told []told
 }
 
-// folded is what the deltas so far have made of one row.
+// folded is what the deltas so far have made of one row: what is encoded, unless
+// the row is whole, and then what was told of it.
 type folded struct {
 	item
-	there  bool // there is a row now
-	whole  bool // all fields are in values; otherwise the rest is in encoded
-	values [tags]string
-	told   [tags]bool
+	there       bool // there is a row now
+	whole       bool
+	first, last int32 // into told, and one
+}
+
+// told is the fields of one entry, and where the next of the same row is.
+type told struct {
+	fields string
+	next   int32
 }
 
 // Folding begins to fold. The set must not be changed before it is closed.
@@ -42,8 +49,12 @@ var errNoFollow = errors.New("does not follow this state")
 // says that it is no delta, or none that could follow the state.
 func (f *Folding) Add(seq int64, delta []byte) error {
 	return eachEntry(string(delta), func(e Entry) error {
-		if err := f.row(e.Key).fold(seq, e); err != nil {
+		r := f.row(e.Key)
+		if err := r.fold(seq, e); err != nil {
 			return fmt.Errorf("row %.80q: %w", e.Key, err)
+		}
+		if r.there {
+			f.tell(r, e.fields)
 		}
 		return nil
 	})
@@ -80,10 +91,19 @@ func (r *folded) fold(seq int64, e Entry) error {
 		r.depth++
 	}
 	r.there, r.at = true, seq
-	return eachField(e.fields, func(tag byte, v string) error {
-		r.values[tag], r.told[tag] = v, true
-		return nil
-	})
+	return nil
+}
+
+// tell adds fields to what was told of a row.
+func (f *Folding) tell(r *folded, fields string) {
+	f.told = append(f.told, told{fields: fields})
+	n := int32(len(f.told))
+	if r.last == 0 {
+		r.first = n
+	} else {
+		f.told[r.last-1].next = n
+	}
+	r.last = n
 }
 
 // Close makes the set what the deltas say.
@@ -94,37 +114,45 @@ func (f *Folding) Close() {
 			f.set.Delete(r.key)
 			continue
 		}
-		r.encode()
+		f.encode(r)
 		f.set.put(r.item)
 	}
-	f.at, f.rows = nil, nil
+	f.at, f.rows, f.told = nil, nil, nil
 }
 
 // encode puts the fields that were told in the place of those that were there.
-func (r *folded) encode() {
-	if !r.whole {
-		body, _, err := cutText(r.encoded)
-		if err == nil {
-			_, body, err = cutText(body)
-		}
-		if err == nil {
-			err = eachField(body, func(tag byte, v string) error {
-				if !r.told[tag] {
-					r.values[tag] = v
-				}
-				return nil
-			})
-		}
+func (f *Folding) encode(r *folded) {
+	var values [tags]string
+	take := func(fields string) {
+		err := eachField(fields, func(tag byte, v string) error { values[tag] = v; return nil })
 		if err != nil {
 			panic("BUG: a row was not checked: " + err.Error())
 		}
 	}
+	if !r.whole {
+		take(fieldsOf(r.encoded))
+	}
+	for i := r.first; i != 0; i = f.told[i-1].next {
+		take(f.told[i-1].fields)
+	}
 	var scratch [512]byte
 	b := appendText(scratch[:0], r.key)
 	for tag := tagKind; tag < tags; tag++ {
-		if v := r.values[tag]; v != "" {
+		if v := values[tag]; v != "" {
 			b = appendText(append(b, tag), v)
 		}
 	}
 	r.encoded = withLength(b)
+}
+
+// fieldsOf is an encoded row without its key.
+func fieldsOf(encoded string) string {
+	body, _, err := cutText(encoded)
+	if err == nil {
+		_, body, err = cutText(body)
+	}
+	if err != nil {
+		panic("BUG: a row was not checked: " + err.Error())
+	}
+	return body
 }

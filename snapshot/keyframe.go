@@ -10,19 +10,21 @@ import (
 const keyframeVersion = 1
 
 // Keyframe is the whole state as of the frame seq, with what the deltas after it
-// must know. It is not compressed.
+// must know: how many rows each bucket has, their pasts, and the rows. It is not
+// compressed.
 func (s *Set) Keyframe(seq int64) []byte {
-	size := 16
-	for _, b := range s.buckets {
-		if b == nil {
-			continue
-		}
-		for _, it := range b.items {
-			size += len(it.encoded) + 5
-		}
+	size := 1 + 2*buckets
+	for it := range s.items() {
+		size += len(it.encoded) + 5
 	}
 	body := append(make([]byte, 0, size), keyframeVersion)
-	body = binary.AppendUvarint(body, uint64(s.n))
+	for _, b := range s.buckets {
+		n := 0
+		if b != nil {
+			n = len(b.items)
+		}
+		body = binary.AppendUvarint(body, uint64(n))
+	}
 	for it := range s.items() {
 		past := uint64(0)
 		if it.at != unknown {
@@ -53,7 +55,9 @@ func (s *Set) items() func(yield func(item) bool) {
 	}
 }
 
-// ParseKeyframe reads what Keyframe wrote of the frame seq, and nothing else.
+// ParseKeyframe reads what Keyframe wrote of the frame seq. Compare the root: in
+// what somebody else wrote, a row may be in a bucket where it is not found, and
+// then no state has that root.
 func ParseKeyframe(seq int64, body []byte) (*Set, error) {
 	s, err := parseKeyframe(seq, string(body))
 	if err != nil {
@@ -66,25 +70,58 @@ func parseKeyframe(seq int64, body string) (*Set, error) {
 	if body == "" || body[0] != keyframeVersion {
 		return nil, errors.New("of no known version")
 	}
-	n, rest, err := cutNumber(body[1:])
-	if err != nil || n > uint64(len(rest)) {
+	rest := body[1:]
+	s := &Set{owner: new(token)}
+	var counts [buckets]int
+	for i := range counts {
+		n, after, err := cutNumber(rest)
+		if err != nil || n > uint64(len(after)) {
+			return nil, errNotCanonical
+		}
+		counts[i], rest = int(n), after
+		s.n += int(n)
+	}
+	if s.n > len(rest) {
 		return nil, errNotCanonical
 	}
-	items := make([]item, n)
+	items := make([]item, s.n)
+	var err error
 	for i := range items {
 		if rest, err = items[i].cutPast(seq, rest); err != nil {
 			return nil, err
 		}
 	}
-	for i := range items {
-		if rest, err = items[i].cutRow(rest); err != nil {
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		b := &bucket{items: items[:n:n], owner: s.owner}
+		if rest, err = b.cutRows(rest); err != nil {
 			return nil, err
 		}
+		s.buckets[i], items = b, items[n:]
 	}
 	if rest != "" {
 		return nil, errNotCanonical
 	}
-	return fill(items)
+	return s, nil
+}
+
+// cutRows takes the rows of a bucket off the front of s.
+func (b *bucket) cutRows(s string) (string, error) {
+	last := ""
+	for i := range b.items {
+		it := &b.items[i]
+		rest, err := it.cutRow(s)
+		if err != nil {
+			return "", err
+		}
+		if it.key <= last {
+			return "", errNotCanonical
+		}
+		last, s = it.key, rest
+	}
+	return s, nil
 }
 
 func (it *item) cutPast(seq int64, s string) (string, error) {
@@ -110,24 +147,4 @@ func (it *item) cutRow(s string) (string, error) {
 	it.encoded = s[:len(s)-len(rest)]
 	it.key, err = checkRow(body)
 	return rest, err
-}
-
-// fill makes a set of rows that stand in the order of buckets.
-func fill(items []item) (*Set, error) {
-	s := &Set{n: len(items), owner: new(token)}
-	for first := 0; first < len(items); {
-		at, end := bucketOf(items[first].key), first+1
-		for end < len(items) && bucketOf(items[end].key) == at {
-			if items[end].key <= items[end-1].key {
-				return nil, errNotCanonical
-			}
-			end++
-		}
-		if first > 0 && at <= bucketOf(items[first-1].key) {
-			return nil, errNotCanonical
-		}
-		s.buckets[at] = &bucket{items: items[first:end:end], owner: s.owner}
-		first = end
-	}
-	return s, nil
 }

@@ -177,11 +177,12 @@ func (s *Set) Root() Hash {
 	top = append(top, 1)
 	top = append(top, "retcon.state.v1"...)
 	top = binary.AppendUvarint(top, uint64(s.n))
+	var scratch []byte
 	for i, b := range s.buckets {
 		if b == nil || len(b.items) == 0 {
 			continue
 		}
-		b.sum()
+		scratch = b.sum(scratch)
 		top = append(top, byte(i))
 		top = append(top, b.hash[:]...)
 	}
@@ -189,19 +190,18 @@ func (s *Set) Root() Hash {
 	return s.root
 }
 
-func (b *bucket) sum() {
+// sum computes the bucket's hash unless it is known. It uses scratch and returns
+// it for the next one.
+func (b *bucket) sum(scratch []byte) []byte {
 	if b.hashed {
-		return
+		return scratch
 	}
-	size := 1
-	for _, it := range b.items {
-		size += len(it.encoded)
-	}
-	rows := append(make([]byte, 0, size), 0)
+	rows := append(scratch[:0], 0)
 	for _, it := range b.items {
 		rows = append(rows, it.encoded...)
 	}
 	b.hash, b.hashed = sha256.Sum256(rows), true
+	return rows
 }
 
 // String is for messages: how many rows, and the root.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -98,6 +99,26 @@ func TestRootIsOfTheRowsAlone(t *testing.T) {
 			last = r.Key
 		}
 	})
+}
+
+// Clones may be used at the same time: what they share is not written to.
+func TestClonesGoTheirOwnWays(t *testing.T) {
+	s := setOf(full("a"), full("b"), full("c"))
+	clone := s.Clone()
+	for _, b := range clone.buckets {
+		require.True(t, b == nil || b.hashed)
+	}
+	var wg sync.WaitGroup
+	for i, c := range []*Set{s, clone} {
+		wg.Go(func() {
+			r := full("a")
+			r.Iter = uint32(i)
+			c.Put(r)
+			c.Root()
+		})
+	}
+	wg.Wait()
+	assert.NotEqual(t, s.Root(), clone.Root())
 }
 
 // Every field counts, and no two ways of saying something are the same.

@@ -242,9 +242,15 @@ func (w *writer) words(n node) map[int]int {
 		words = append(words, item.text(w.doc))
 	}
 	hidden := map[int]int{}
-	for _, p := range programsBy[path.Base(words[0])] {
-		for _, h := range p.secrets(words) {
-			hidden[h.word] = h.from
+	seen := map[string]bool{}
+	for i, word := range words { // one command may carry out another
+		name := path.Base(word)
+		if programsBy[name] == nil || seen[name] {
+			continue
+		}
+		seen[name] = true
+		for _, h := range secretWords(words[i:]) {
+			hidden[i+h.word] = h.from
 		}
 	}
 	for i, word := range words[:len(words)-1] {

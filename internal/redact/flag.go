@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -103,23 +104,30 @@ var programsBy, longestOf = func() (by map[string][]program, longest [256]int) {
 
 // commands finds what comes after the short flags of well-known programs.
 func commands(s string) (found []span) {
-	for i := 0; i < len(s); i++ {
+	past := map[string]int{} // where the last command of a name ends
+	for i := range len(s) {
 		longest := longestOf[s[i]]
 		if longest == 0 || i > 0 && is(s[i-1], word|dash|dot) {
 			continue
 		}
-		n := run(s[i:min(len(s), i+longest+1)], word|dash)
-		of := programsBy[s[i:i+n]]
-		if of == nil || i+n == len(s) || !is(s[i+n], blank) {
+		name := s[i : i+run(s[i:min(len(s), i+longest+1)], word|dash)]
+		end := i + len(name)
+		if programsBy[name] == nil || i < past[name] || end == len(s) || !is(s[end], blank) {
 			continue
 		}
 		words, end := commandWords(s, i)
-		for _, p := range of {
-			for _, h := range p.secrets(texts(s, words)) {
-				found = append(found, span{from: words[h.word].from + h.from, to: words[h.word].to})
-			}
+		past[name] = end
+		for _, h := range secretWords(texts(s, words)) {
+			found = append(found, span{from: words[h.word].from + h.from, to: words[h.word].to})
 		}
-		i = max(i, end-1)
+	}
+	return found
+}
+
+// secretWords finds the secrets of a command by its name, the first word.
+func secretWords(words []string) (found []hit) {
+	for _, p := range programsBy[path.Base(words[0])] {
+		found = append(found, p.secrets(words)...)
 	}
 	return found
 }
@@ -160,31 +168,23 @@ func (p program) secrets(words []string) (found []hit) {
 	return found
 }
 
-// A command is read no further than this, which keeps the time linear.
-const (
-	mostWords   = 64
-	longestLine = 4096
-)
-
 // commandWords splits the simple command at s[i] into words, and tells where it
 // ends.
 func commandWords(s string, i int) (words []span, end int) {
-	s = s[:min(len(s), i+longestLine)]
-	for len(words) < mostWords {
+	for {
 		i += run(s[i:], blank)
 		if strings.HasPrefix(s[i:], "\\\n") {
 			i += len("\\\n")
 			continue
 		}
 		if i == len(s) || strings.IndexByte("\r\n;|&()", s[i]) >= 0 {
-			break
+			return words, i
 		}
 		var w span
 		if w, i = wordAt(s, i); w.to > w.from {
 			words = append(words, w)
 		}
 	}
-	return words, i
 }
 
 func texts(s string, words []span) []string {

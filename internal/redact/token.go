@@ -170,11 +170,10 @@ const (
 // privateKeys finds PEM blocks that hold private keys, and the beginning of
 // one that was cut off.
 func privateKeys(s string) (found []span) {
-	end := 0 // of the END line sought last
-	past := 0
+	end := 0 // of the key, where the END line sought last begins; -1 when there is no more
 	for i := range every(s, pemBegin) {
 		label, _, ok := strings.Cut(s[i+len(pemBegin):min(len(s), i+80)], "-----")
-		if i < past || !ok || !strings.Contains(label, "PRIVATE KEY") {
+		if !ok || !strings.Contains(label, "PRIVATE KEY") {
 			continue
 		}
 		from := i + len(pemBegin) + len(label) + len("-----")
@@ -186,15 +185,14 @@ func privateKeys(s string) (found []span) {
 			}
 		}
 		if end > 0 && !strings.Contains(s[from:end], pemBegin) {
-			past = end + len(pemEnd)
-			past += run(s[past:], upper|space) + len("-----")
-			past = min(past, len(s))
-			found = append(found, span{from: i, to: past, kind: "private-key"})
+			to := end + len(pemEnd)
+			to += run(s[to:], upper|digit|blank)
+			to += min(run(s[to:], dash), len("-----"))
+			found = append(found, span{from: i, to: to, kind: "private-key"})
 			continue
 		}
-		past = from + keyBody(s[from:])
-		if past-from > 20 {
-			found = append(found, span{from: i, to: past, kind: "private-key"})
+		if n := keyBody(s[from:]); n > 20 {
+			found = append(found, span{from: i, to: from + n, kind: "private-key"})
 		}
 	}
 	return found
