@@ -21,6 +21,10 @@ type Recorder struct {
 	Adopt bool
 }
 
+// Placed is the note of a checkpoint of a run before which the run itself, and
+// nobody else, has put the worktree to a content recorded earlier.
+const Placed = "placed by the run"
+
 // What is to be recorded, and why. The zero value of each field but Tier is
 // fine.
 type What struct {

@@ -14,10 +14,11 @@ import (
 )
 
 // Phases of an operation. Before restoring the worktree is as it was, and a
-// crash is settled by going back; from there on by going forward.
+// crash is settled by going back; from compensating on by going forward.
 const (
-	phaseBegun     = 1
-	phaseRestoring = 4
+	phaseBegun        = 1
+	phaseCompensating = 2 // something outside may have been undone
+	phaseRestoring    = 4
 )
 
 // clockSlack is how far an operation's clock may lie behind a checkpoint's.
@@ -46,6 +47,8 @@ func (m *Mover) applyTo(ctx context.Context, r Request, base vcs.Commit, now *vc
 		return res, &BaseMovedError{Plan: p}
 	case len(p.Conflicts) > 0:
 		return res, &ConflictError{Plan: p}
+	case len(p.blocked()) > 0:
+		return res, m.reject(p)
 	case p.Empty():
 		res.NothingToDo = true
 		return res, nil
@@ -88,8 +91,10 @@ func (m *Mover) begin(ctx context.Context, r Request, p *Plan, now *vcs.Capture)
 		if r.RequestID != "" {
 			o.RequestKey, o.RequestDigest = r.RequestID, requestDigest(r)
 		}
-		op, err = tx.BeginOp(o, m.Alive)
-		return err
+		if op, err = tx.BeginOp(o, m.Alive); err != nil {
+			return err
+		}
+		return p.History.close(tx, op.ID)
 	})
 	return op, safety, err
 }
@@ -101,7 +106,15 @@ func (m *Mover) carryOut(ctx context.Context, op *ledger.Op, staged *vcs.Staged,
 		return errors.Join(err, m.finish(*op, ledger.ResultAborted, res))
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := m.DB.Commit(ctx, func(tx *ledger.Tx) (err error) {
+	err := m.compensate(ctx, op, res.Plan)
+	var stopped *CompensationError
+	if errors.As(err, &stopped) {
+		return errors.Join(err, m.finish(*op, ledger.ResultFailed, res))
+	}
+	if err != nil {
+		return err
+	}
+	err = m.DB.Commit(ctx, func(tx *ledger.Tx) (err error) {
 		*op, err = tx.AdvanceOp(op.ID, op.Token, phaseRestoring, nil)
 		return err
 	})
@@ -196,6 +209,14 @@ func (m *Mover) finish(op ledger.Op, result string, res *Result) error {
 	}
 	crash.Point("move.finish")
 	err = m.DB.Commit(context.Background(), func(tx *ledger.Tx) error {
+		if result == ledger.ResultOK && res.Plan != nil {
+			if err := res.Plan.History.carryOut(tx, op); err != nil {
+				return err
+			}
+			if err := res.Plan.cross(tx, op); err != nil {
+				return err
+			}
+		}
 		_, err := tx.FinishOp(op.ID, op.Token, result, string(detail))
 		return err
 	})

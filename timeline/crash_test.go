@@ -94,6 +94,12 @@ func crashChild(verb string) int {
 		}
 	case "recover":
 		_, err = p.m.Recover(ctx)
+	case "undo rewind", "undo retry-task":
+		_, err = p.m.Undo(ctx, timeline.Request{})
+	case "redo rewind":
+		_, err = p.m.Redo(ctx, timeline.Request{})
+	default:
+		err = travelChild(p, verb)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -50,6 +50,17 @@ func (e *RateLimitError) Error() string {
 	return fmt.Sprintf("%s has moved this workspace too often; again at %s", e.Actor, e.Retry.Format("15:04:05"))
 }
 
+// RequestFailedError says that the same request was made before, and has failed.
+// Make it again under another key.
+type RequestFailedError struct {
+	Key string
+	Op  int64
+}
+
+func (e *RequestFailedError) Error() string {
+	return fmt.Sprintf("request %q has failed as op %d; another request id makes it again", e.Key, e.Op)
+}
+
 // MovingError says that a move is going on.
 type MovingError struct{ Holder string }
 

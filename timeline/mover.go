@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/sideeffect"
 	"github.com/retcon-dev/retcon/vcs"
 )
 
@@ -29,25 +30,30 @@ type Mover struct {
 	Alive      func(ledger.Owner) bool
 	Now        func() time.Time
 	Progress   func(stage string, done, total int) // may be nil
+	Handlers   sideeffect.Handlers                 // undo what was done outside
 }
 
 // Request is a move as asked for.
 type Request struct {
-	Verb      string
-	Target    string            // as the user named it
-	To        ledger.Checkpoint // ID 0: a commit without a row
-	Paths     []string          // relative to the root; nil for all
-	Exact     bool              // whoever changed it
-	Conflicts string            // Refuse, Theirs, Mine
-	Head      bool
-	Index     bool
-	DryRun    bool
-	Steal     bool   // although a run is going on
-	PlanID    string // refuse any other plan
-	RequestID string
-	Confirm   func(*Plan) (bool, error) // nil is yes
+	Verb         string
+	Target       string            // as the user named it
+	To           ledger.Checkpoint // ID 0: a commit without a row
+	Paths        []string          // relative to the root; nil for all
+	Exact        bool              // whoever changed it
+	Conflicts    string            // Refuse, Theirs, Mine
+	Head         bool
+	Index        bool
+	DryRun       bool
+	Steal        bool   // although a run is going on
+	NoCompensate bool   // what could be undone outside is in the way
+	Force        bool   // move past what can't be undone outside
+	PlanID       string // refuse any other plan
+	RequestID    string
+	Confirm      func(*Plan) (bool, error) // nil is yes
 
-	back *ledger.Op // the operation that is undone or redone
+	back  *ledger.Op                    // the operation that is undone or redone
+	aim   func(*ledger.Tx) (aim, error) // of a move along a run
+	about string                        // what was asked of a run
 }
 
 // Result is what a move did.
@@ -66,7 +72,7 @@ type Result struct {
 }
 
 func (r Request) digest() string {
-	b, _ := json.Marshal([]any{r.Verb, r.To.Commit, r.Paths, r.Exact, r.Conflicts, r.Head, r.Index}) // plain values
+	b, _ := json.Marshal([]any{r.Verb, r.To.Commit, r.Paths, r.Exact, r.Conflicts, r.Head, r.Index, r.about, r.NoCompensate, r.Force}) // plain values
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
@@ -96,13 +102,13 @@ func (m *Mover) Move(ctx context.Context, r Request) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !plan.Empty() && len(plan.Conflicts) == 0 {
+		if !plan.Empty() && len(plan.Conflicts) == 0 && len(plan.blocked()) == 0 {
 			if yes, err := r.Confirm(plan); err != nil {
 				return nil, err
 			} else if !yes {
 				return &Result{Verb: r.Verb, Plan: plan}, ErrDeclined
 			}
-			base = plan.Base
+			base, r.PlanID = plan.Base, plan.ID
 		}
 	}
 	return m.apply(ctx, r, base)
@@ -138,6 +144,13 @@ func (m *Mover) back(ctx context.Context, verb string, target func(*ledger.Tx, i
 	}
 	r.Target = fmt.Sprintf("op %d", r.back.ID)
 	r.To = ledger.Checkpoint{Commit: r.back.Worktrees[0].Safety}
+	back, err := decodePlan(r.back.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("op %d: %w", r.back.ID, err)
+	}
+	if !back.History.nothing() {
+		r.aim = func(tx *ledger.Tx) (aim, error) { return backAim(tx, r.back.ID, back.History, r.To) }
+	}
 	return m.Move(ctx, r)
 }
 
@@ -164,6 +177,9 @@ func (m *Mover) replay(ctx context.Context, r Request) (*Result, error) {
 	res, err := decodeResult(op)
 	if err != nil {
 		return nil, err
+	}
+	if op.Result == ledger.ResultFailed {
+		return nil, &RequestFailedError{Key: r.RequestID, Op: op.ID}
 	}
 	res.Replayed = true
 	return res, nil
@@ -193,6 +209,9 @@ func (m *Mover) permit(ctx context.Context, r Request) error {
 					return &LiveRunError{Run: a.RunID, Owner: a.Owner, Since: a.Started}
 				}
 			}
+			if err := m.running(tx); err != nil {
+				return err
+			}
 		}
 		if m.Actor == User || m.Actor == "" {
 			return nil
@@ -203,6 +222,30 @@ func (m *Mover) permit(ctx context.Context, r Request) error {
 		}
 		return err
 	})
+}
+
+// running refuses a move under a workflow that is being run here, also while no
+// task of it is.
+func (m *Mover) running(tx *ledger.Tx) error {
+	l, err := tx.Lease(ledger.WorkflowResource(m.WorktreeID))
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && (!m.alive(l.Owner) || l.Owner == m.Owner) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	runs, err := tx.Runs(ledger.RunQuery{Worktree: m.WorktreeID, Limit: 20})
+	if err != nil {
+		return err
+	}
+	live := &LiveRunError{Owner: l.Owner, Since: l.Acquired}
+	for _, r := range runs {
+		if r.Status == ledger.StatusRunning {
+			live.Run = r.ID
+			break
+		}
+	}
+	return live
 }
 
 func (m *Mover) progress(stage string, done, total int) {

@@ -3,6 +3,7 @@ package timeline
 import (
 	"context"
 
+	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/vcs"
 )
@@ -61,7 +62,7 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 			return nil, err
 		}
 		who := Outside
-		if covered(attempts, a.ID, b.ID) {
+		if covered(attempts, a.ID, b.ID) || b.RunID == from.RunID && b.Note == checkpoint.Placed {
 			who = Run
 		}
 		var ours map[string]vcs.State

@@ -82,22 +82,24 @@ type HeadChange struct {
 // Plan is what a move will do. It is made without touching anything; Apply
 // refuses it when the worktree is not at Base any more.
 type Plan struct {
-	ID            string      `json:"id"` // digest of the rest
-	Verb          string      `json:"verb"`
-	Root          string      `json:"root"`
-	Target        string      `json:"target"` // as the user named it
-	TargetCommit  vcs.Commit  `json:"target_commit"`
-	Base          vcs.Commit  `json:"base"` // the worktree when the plan was made
-	Changes       []Step      `json:"changes"`
-	Kept          []Note      `json:"kept,omitempty"`
-	Conflicts     []Note      `json:"conflicts,omitempty"`
-	NotRestorable []Note      `json:"not_restorable,omitempty"` // the target does not have their content
-	Warnings      []string    `json:"warnings,omitempty"`
-	HeadMoved     *HeadChange `json:"head_moved,omitempty"`
-	Head          bool        `json:"head,omitempty"`  // HEAD and its branch move too
-	Index         bool        `json:"index,omitempty"` // the index is put back too
-	Undoes        int64       `json:"undoes,omitempty"`
-	Request       string      `json:"request,omitempty"` // digest of what was asked
+	ID            string       `json:"id"` // digest of the rest
+	Verb          string       `json:"verb"`
+	Root          string       `json:"root"`
+	Target        string       `json:"target"` // as the user named it
+	TargetCommit  vcs.Commit   `json:"target_commit"`
+	Base          vcs.Commit   `json:"base"` // the worktree when the plan was made
+	Changes       []Step       `json:"changes"`
+	Kept          []Note       `json:"kept,omitempty"`
+	Conflicts     []Note       `json:"conflicts,omitempty"`
+	NotRestorable []Note       `json:"not_restorable,omitempty"` // the target does not have their content
+	Warnings      []string     `json:"warnings,omitempty"`
+	HeadMoved     *HeadChange  `json:"head_moved,omitempty"`
+	Head          bool         `json:"head,omitempty"`    // HEAD and its branch move too
+	Index         bool         `json:"index,omitempty"`   // the index is put back too
+	History       *History     `json:"history,omitempty"` // what becomes of the run's record
+	Effects       []EffectStep `json:"effects,omitempty"` // that the move goes behind, newest first
+	Undoes        int64        `json:"undoes,omitempty"`
+	Request       string       `json:"request,omitempty"` // digest of what was asked
 }
 
 // files are the changes as vcs takes them.
@@ -110,7 +112,9 @@ func (p *Plan) files() []vcs.FileChange {
 }
 
 // Empty tells that there is nothing to do.
-func (p *Plan) Empty() bool { return len(p.Changes) == 0 && !p.Head && !p.Index }
+func (p *Plan) Empty() bool {
+	return len(p.Changes) == 0 && !p.Head && !p.Index && p.History.nothing() && !p.acts()
+}
 
 func (p *Plan) seal() {
 	p.ID = ""

@@ -44,8 +44,29 @@ func (m *Mover) preview(ctx context.Context, r Request) (p *Plan, err error) {
 
 // plan decides, from the worktree as it is now.
 func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, error) {
+	var history *History
+	var effects []EffectStep
+	if r.aim != nil {
+		a, err := m.aimed(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		history, r.To, effects = a.history, a.to, m.guard(a.effects, r)
+		if a.paths != nil {
+			r.Paths = a.paths
+		}
+		if r.To.Commit == "" {
+			r.To = ledger.Checkpoint{Commit: string(now.Commit)}
+		}
+	}
+	if r.aim == nil || r.back != nil {
+		var err error
+		if effects, err = m.crosses(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	target := vcs.Commit(r.To.Commit)
-	p := &Plan{Verb: r.Verb, Root: m.W.Root(), Target: r.Target, TargetCommit: target, Base: now.Commit,
+	p := &Plan{History: history, Effects: effects, Verb: r.Verb, Root: m.W.Root(), Target: r.Target, TargetCommit: target, Base: now.Commit,
 		Head: r.Head, Index: r.Index || r.Head, Request: requestDigest(r)}
 	changes, err := m.W.Diff(ctx, now.Commit, target)
 	if err != nil {
@@ -80,6 +101,14 @@ func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, e
 	}
 	p.seal()
 	return p, nil
+}
+
+func (m *Mover) aimed(ctx context.Context, r Request) (a aim, err error) {
+	err = m.DB.View(ctx, func(tx *ledger.Tx) error {
+		a, err = r.aim(tx)
+		return err
+	})
+	return a, err
 }
 
 // rescued narrows the changes to what a rescue checkpoint is about: it holds

@@ -16,7 +16,8 @@ import (
 type Recovered struct {
 	Op      int64    `json:"op"`
 	Verb    string   `json:"verb"`
-	Result  string   `json:"result"` // ok: carried to its end; aborted: nothing had been touched; rolled-back
+	Result  string   `json:"result"`            // ok: carried to its end; aborted: nothing had been touched; rolled-back
+	Stopped string   `json:"stopped,omitempty"` // the effect that could not be undone; nothing else was touched
 	Rescue  string   `json:"rescue,omitempty"`
 	Rescued []string `json:"rescued,omitempty"`
 }
@@ -74,15 +75,27 @@ func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
 		return r, err
 	}
 	crash.Point("recover.taken")
-	if o.Phase < phaseRestoring {
-		left, err := m.W.OpenStage(o.UID)
+	p, err := decodePlan(o.Plan)
+	if err != nil {
+		return r, err
+	}
+	if o.Phase == phaseCompensating {
+		err := m.goOn(ctx, &o, p)
+		var stopped *CompensationError
+		if errors.As(err, &stopped) {
+			if err := m.discardStage(o); err != nil {
+				return r, err
+			}
+			r.Result, r.Stopped = ledger.ResultFailed, stopped.Error()
+			return r, m.finish(o, r.Result, &Result{})
+		}
 		if err != nil {
 			return r, err
 		}
-		if left != nil {
-			if err := left.Discard(); err != nil {
-				return r, err
-			}
+	}
+	if o.Phase < phaseRestoring {
+		if err := m.discardStage(o); err != nil {
+			return r, err
 		}
 		crash.Point("recover.back")
 		r.Result = ledger.ResultAborted
@@ -102,10 +115,6 @@ func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
 	if err := m.rescueStage(ctx, &o, res); err != nil {
 		return r, err
 	}
-	p, err := decodePlan(o.Plan)
-	if err != nil {
-		return r, err
-	}
 	res.Plan = p
 	r.Result = ledger.ResultOK
 	if err := m.forward(ctx, &o, p, p.TargetCommit, res); err != nil {
@@ -123,6 +132,27 @@ func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
 	crash.Point("recover.forward")
 	r.Rescue, r.Rescued = res.Rescue, res.Rescued
 	return r, m.finish(o, r.Result, res)
+}
+
+// goOn undoes what is left to undo outside. The worktree is as it was.
+func (m *Mover) goOn(ctx context.Context, o *ledger.Op, p *Plan) error {
+	if err := m.compensate(ctx, o, p); err != nil {
+		return err
+	}
+	err := m.DB.Commit(ctx, func(tx *ledger.Tx) (err error) {
+		*o, err = tx.AdvanceOp(o.ID, o.Token, phaseRestoring, nil)
+		return err
+	})
+	crash.Point("recover.compensated")
+	return err
+}
+
+func (m *Mover) discardStage(o ledger.Op) error {
+	left, err := m.W.OpenStage(o.UID)
+	if err != nil || left == nil {
+		return err
+	}
+	return left.Discard()
 }
 
 // rescueStage keeps what lies in the dead process's stage and nowhere else.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/sideeffect"
 	"github.com/retcon-dev/retcon/timeline"
 	"github.com/retcon-dev/retcon/vcs"
 )
@@ -40,7 +41,8 @@ func openPlace(t testing.TB, root string) *place {
 	}
 	p := &place{t: t, root: root, w: w, db: db}
 	p.m = &timeline.Mover{W: w, DB: db, Actor: timeline.User, Owner: ledger.Owner{Name: "test", PID: int64(os.Getpid())},
-		Alive: func(o ledger.Owner) bool { return o.PID == int64(os.Getpid()) }, Now: time.Now}
+		Alive: func(o ledger.Owner) bool { return o.PID == int64(os.Getpid()) }, Now: time.Now,
+		Handlers: sideeffect.Handlers{Dir: root, Env: []string{"PATH=" + os.Getenv("PATH")}}}
 	p.update(func(tx *ledger.Tx) error {
 		dev, ino := w.Identity()
 		row, err := tx.EnsureWorktree(ledger.Worktree{Path: w.Root(), Dev: dev, Ino: ino, Kind: string(w.Kind()), Host: "test"})

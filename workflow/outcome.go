@@ -1,0 +1,49 @@
+package workflow
+
+import (
+	"github.com/retcon-dev/retcon/snapshot"
+	"github.com/retcon-dev/retcon/workflow/internal/value"
+)
+
+// outcome is how a task ended: with a value or with a failure. Both are
+// content, and are hashed.
+type outcome struct {
+	state   snapshot.State // Done, Failed, Cancelled or Skipped
+	value   value.V        // of Done
+	failure value.Failure  // of the others
+	bytes   []byte         // canonical
+	hash    snapshot.Hash
+}
+
+func succeeded(v value.V) *outcome {
+	b := value.Encode(v)
+	return &outcome{state: snapshot.Done, value: v, bytes: b, hash: hashOf(b)}
+}
+
+func failed(f value.Failure) *outcome { return ended(snapshot.Failed, f) }
+
+func ended(state snapshot.State, f value.Failure) *outcome {
+	b := value.Encode(f.V())
+	return &outcome{state: state, failure: f, bytes: b, hash: hashOf(b)}
+}
+
+// decodeOutcome reads what was stored.
+func decodeOutcome(state snapshot.State, b []byte) (*outcome, error) {
+	v, err := value.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	o := &outcome{state: state, bytes: b, hash: hashOf(b)}
+	if state == snapshot.Done {
+		o.value = v
+		return o, nil
+	}
+	f, err := value.FailureOf(v)
+	if err != nil {
+		return nil, err
+	}
+	o.failure = *f
+	return o, nil
+}
+
+func (o *outcome) ok() bool { return o.state == snapshot.Done }

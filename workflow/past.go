@@ -1,0 +1,261 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/retcon-dev/retcon/checkpoint"
+	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/snapshot"
+	"github.com/retcon-dev/retcon/vcs"
+)
+
+// past is what was recorded of a run, up to the frame a render begins with.
+type past struct {
+	db       *ledger.DB
+	rows     map[string]snapshot.Row
+	outs     map[snapshot.Hash][]byte         // outcomes that events hold
+	results  map[snapshot.Hash]ledger.Attempt // attempts by outcome
+	attempts map[string][]ledger.Attempt      // of a task, on the branches the frame stands on
+	numbers  map[string]int                   // the highest of a task on any branch
+	timers   map[string]time.Time
+	retries  map[string]retryNote
+	sessions map[string]string
+	resets   map[string]int // the newest attempt when a task was reset
+	forced   map[string]int // likewise, of tasks that have to run again
+	outside  map[string]outside
+	switched *switchedNote // the last one, of the run's own worktree
+	halted   []string      // tasks that stopped the run; nil when it was resumed since
+	start    files
+	cut      bool  // an attempt has died in the run's own worktree, and nothing was captured since
+	last     files // what the worktree was last seen to hold
+}
+
+// readPast reads a run's state at a frame, and the events up to that of number
+// to: one more than the frame's takes in what has happened since.
+func readPast(ctx context.Context, db *ledger.DB, run ledger.Run, head *ledger.Head, lineage []int64, to int64) (*past, error) {
+	p := &past{db: db, rows: map[string]snapshot.Row{}, outs: map[snapshot.Hash][]byte{},
+		results: map[snapshot.Hash]ledger.Attempt{}, attempts: map[string][]ledger.Attempt{}, numbers: map[string]int{},
+		timers: map[string]time.Time{}, retries: map[string]retryNote{}, resets: map[string]int{}, outside: map[string]outside{}, sessions: map[string]string{}, forced: map[string]int{}}
+	for r := range head.Set.Rows() {
+		p.rows[r.Key] = r
+	}
+	return p, db.View(ctx, func(tx *ledger.Tx) error {
+		if err := p.readEvents(tx, head, to); err != nil {
+			return err
+		}
+		if err := p.readAttempts(tx, run, head, lineage); err != nil {
+			return err
+		}
+		return p.readFiles(tx, run, head)
+	})
+}
+
+func (p *past) readEvents(tx *ledger.Tx, head *ledger.Head, to int64) error {
+	q := ledger.EventQuery{To: to, Limit: 5000}
+	for {
+		events, err := tx.Events(head.Branch, q)
+		if err != nil {
+			return err
+		}
+		for _, ev := range events {
+			if ev.Seq > to { // To 0 is no limit
+				return nil
+			}
+			if ev.Body, err = tx.EventBody(ev); err != nil {
+				return err
+			}
+			if err := p.read(ev); err != nil {
+				return err
+			}
+			q.From, q.FromIdx = ev.Seq, int64(ev.Idx)+1
+		}
+		if len(events) < q.Limit {
+			return nil
+		}
+	}
+}
+
+func (p *past) readAttempts(tx *ledger.Tx, run ledger.Run, head *ledger.Head, lineage []int64) error {
+	on := map[int64]bool{}
+	for id := head.Branch; id != 0; {
+		on[id] = true
+		b, err := tx.BranchByID(id)
+		if err != nil {
+			return err
+		}
+		id = b.Parent
+	}
+	for i := len(lineage) - 1; i >= 0; i-- {
+		all, err := tx.Attempts(lineage[i])
+		if err != nil {
+			return err
+		}
+		for _, a := range all {
+			if a.RunID == run.ID {
+				p.numbers[a.Task] = max(p.numbers[a.Task], a.Number)
+			}
+			if !a.Out.IsZero() {
+				p.results[a.Out] = a
+			}
+			if on[a.Branch] {
+				p.attempts[a.Task] = append(p.attempts[a.Task], a)
+			}
+		}
+	}
+	return nil
+}
+
+// readFiles finds what the run began with, and what its worktree was last seen
+// to hold.
+func (p *past) readFiles(tx *ledger.Tx, run ledger.Run, head *ledger.Head) error {
+	first, err := tx.FrameAt(head.Branch, 0, false)
+	if err != nil {
+		return err
+	}
+	c, err := tx.Checkpoint(first.Checkpoint)
+	if err != nil {
+		return fmt.Errorf("where r%d began: %w", run.ID, err)
+	}
+	p.start = files{commit: vcs.Commit(c.Commit), tree: c.Tree, id: c.ID}
+	if c, err = checkpoint.Left(tx, run); err != nil {
+		return err
+	}
+	p.last = files{commit: vcs.Commit(c.Commit), tree: c.Tree, id: c.ID}
+	for _, all := range p.attempts {
+		for _, a := range all {
+			if a.RunID == run.ID && a.Worktree == 0 && a.After == 0 && a.Before == c.ID && a.Outcome != ledger.OutcomeOK && a.Outcome != ledger.OutcomeFailed {
+				p.cut = true
+			}
+		}
+	}
+	return nil
+}
+
+func (p *past) timer(id string) (time.Time, bool) {
+	if p == nil {
+		return time.Time{}, false
+	}
+	due, ok := p.timers[id]
+	return due, ok
+}
+
+// fresh tells that a task was never tried.
+func (p *past) fresh(id string) bool { return p == nil || len(p.attempts[id]) == 0 }
+
+// attempt is the one that a row's outcome came of, nil when none did. Its own
+// outcome is another where the task fell back.
+func (p *past) attempt(id string, row snapshot.Row) *ledger.Attempt {
+	for i, a := range p.attempts[id] {
+		if a.Number == int(row.Attempt) && a.Input == row.Input && !row.Carried {
+			return &p.attempts[id][i]
+		}
+	}
+	if a, ok := p.results[row.Out]; ok && a.Input == row.Input {
+		return &a
+	}
+	return nil
+}
+
+// outcome returns what was recorded for a row, and the files it left.
+func (p *past) outcome(ctx context.Context, row snapshot.Row) (out []byte, left files, err error) {
+	out = p.outs[row.Out]
+	a := p.attempt(row.Key, row)
+	if out == nil && a != nil && a.Out == row.Out {
+		out, _ = a.Inline()
+	}
+	if out != nil && row.Tree == "" {
+		return out, left, nil
+	}
+	err = p.db.View(ctx, func(tx *ledger.Tx) error {
+		if out == nil && a != nil && a.Out == row.Out {
+			if out, err = tx.AttemptOutput(*a); err != nil {
+				return err
+			}
+		}
+		if out == nil {
+			if out, err = tx.Content(row.Out); err != nil {
+				return fmt.Errorf("its recorded outcome %s: %w", row.Out.Short(), err)
+			}
+		}
+		if row.Tree == "" {
+			return nil
+		}
+		left, err = treeFiles(tx, a, row.Tree)
+		return err
+	})
+	return out, left, err
+}
+
+// treeFiles finds the commit that has the tree an attempt has left.
+func treeFiles(tx *ledger.Tx, a *ledger.Attempt, tree string) (files, error) {
+	if a == nil {
+		return files{}, fmt.Errorf("no attempt has left the tree %.12s", tree)
+	}
+	for _, id := range []int64{a.After, a.Before} {
+		c, err := tx.Checkpoint(id)
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue
+		}
+		if err != nil || c.Tree == tree {
+			return files{commit: vcs.Commit(c.Commit), tree: tree, id: c.ID}, err
+		}
+	}
+	return files{}, fmt.Errorf("the checkpoint with the tree %.12s is not there any more", tree)
+}
+
+// again adds to a job what was tried before.
+func (p *past) again(j *job) {
+	id := j.task.id
+	j.number = p.numbers[id] + 1
+	for _, a := range p.attempts[id] {
+		if a.Number <= p.resets[id] || a.Input != j.input {
+			continue
+		}
+		switch a.Outcome {
+		case ledger.OutcomeFailed:
+			j.tried++
+		case ledger.OutcomeInterrupted, "":
+			if a.Number == p.numbers[id] {
+				last := a
+				j.reopen, j.number = &last, a.Number
+			}
+		}
+	}
+	if n, ok := p.retries[id]; ok && n.Attempt > p.resets[id] {
+		j.due = n.Due
+	}
+	j.tried = min(j.tried, j.task.decl.Retry.attempts()-1)
+}
+
+// reset takes the outcomes of tasks that have to run again out of what is
+// served. It returns the note of it.
+func (p *past) reset() resetNote {
+	n := resetNote{Tasks: map[string]int{}}
+	for _, id := range p.halted {
+		if row, ok := p.rows[id]; ok && row.State.Settled() && row.State != snapshot.Done {
+			n.Tasks[id] = p.numbers[id]
+		}
+	}
+	for id, row := range p.rows {
+		if row.State == snapshot.Cancelled {
+			n.Tasks[id] = p.numbers[id]
+		}
+	}
+	for id, number := range p.forced {
+		if row, ok := p.rows[id]; ok && row.State.Settled() && int(row.Attempt) > number && !row.Carried {
+			delete(p.forced, id) // it has
+			continue
+		}
+		n.Tasks[id] = number
+	}
+	for id := range n.Tasks {
+		delete(p.rows, id)
+		p.resets[id] = n.Tasks[id]
+		delete(p.retries, id)
+		delete(p.timers, id)
+	}
+	return n
+}
