@@ -93,7 +93,7 @@ func unwell(err error) Check {
 
 func (w *Workspace) checkVersions(context.Context, *Health) Check {
 	what := fmt.Sprintf("%s/%s, %s worktree at %s", runtime.GOOS, runtime.GOARCH, w.Kind(), w.Root())
-	if why := w.vcs.FilesOnly(); why != "" && w.vcs.Kind() != vcs.Plain {
+	if why := w.vcs.FilesOnly(); why != "" && w.vcs.Kind() != vcs.Plain && w.vcs.Kind() != vcs.Owned {
 		what += "; files only: " + why
 	}
 	return well("%s", what)

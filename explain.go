@@ -31,6 +31,10 @@ const (
 	CodeInterruptedMove    = "INTERRUPTED_MOVE"
 	CodeDamaged            = "DAMAGED"
 	CodeInterrupted        = "INTERRUPTED"
+	CodeBody               = "BODY" // a fault of a workflow's file
+
+	CodeEffectBlocked  = "TIME_TRAVEL_SIDE_EFFECT_BLOCKED" // something done outside is in the way
+	CodeNeedsAttention = "NEEDS_ATTENTION"                 // it could not be undone
 )
 
 // Explained is an error as it is told.
@@ -53,13 +57,17 @@ func Explain(err error) Explained {
 			break
 		}
 	}
+	var stopped *StoppedError
+	if errors.As(err, &stopped) {
+		e.Hints = append(e.Hints, "retcon resume "+stopped.Run)
+	}
 	return e
 }
 
 // explanations are tried in order; each says whether the error is its own. What
 // tells more comes before what it may be wrapped around.
 var explanations = []func(error, *Explained) bool{
-	explainMove, explainReference, explainRow, explainDamage, explainPlace, explainRoom, explainRest,
+	explainEffects, explainSelf, explainMove, explainBody, explainRun, explainReference, explainRow, explainDamage, explainPlace, explainRoom, explainRest,
 }
 
 func (e *Explained) is(code string, hints ...string) bool {

@@ -39,6 +39,9 @@ func (w *Workspace) Restore(ctx context.Context, o RestoreOptions) (*Result, err
 		return nil, err
 	}
 	to, err := w.resolve(ctx, o.Ref)
+	if err == nil {
+		err = w.refuseSelf(ctx, 0)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +76,9 @@ func (w *Workspace) Undo(ctx context.Context, o MoveOptions) (*Result, error) {
 	if err == nil {
 		err = w.next(ctx, o.Op, "the newest move", (*ledger.Tx).UndoTarget)
 	}
+	if err == nil {
+		err = w.refuseSelfBack(ctx, (*ledger.Tx).UndoTarget)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +90,9 @@ func (w *Workspace) Redo(ctx context.Context, o MoveOptions) (*Result, error) {
 	m, err := w.mover(ctx)
 	if err == nil {
 		err = w.next(ctx, o.Op, "the newest undo", (*ledger.Tx).RedoTarget)
+	}
+	if err == nil {
+		err = w.refuseSelfBack(ctx, (*ledger.Tx).RedoTarget)
 	}
 	if err != nil {
 		return nil, err
@@ -137,5 +146,5 @@ func (w *Workspace) mover(ctx context.Context) (*timeline.Mover, error) {
 		return nil, err
 	}
 	return &timeline.Mover{W: w.vcs, DB: db, WorktreeID: row.ID, Actor: w.opt.Actor, Owner: w.owner(),
-		Alive: checkpoint.Alive, Now: w.opt.Now, Progress: w.progress}, nil
+		Alive: checkpoint.Alive, Now: w.opt.Now, Progress: w.progress, Handlers: w.handlers()}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/snapshot"
+	"github.com/retcon-dev/retcon/timeline"
 )
 
 // Ref names a checkpoint as a person types it:
@@ -20,6 +22,10 @@ import (
 //	r3@start        the first one of run 3
 //	r3@before       where the newest attempt of run 3 began, and r3@after where it ended
 //	r3@c17          c17, which must be of run 3
+//	r3@5            frame 5 of run 3; r3@-1 one before its newest
+//	r3@plan         where the task plan of run 3 stands; r3@plan#2.before where
+//	                its second attempt began
+//	r3@~ready       the frame of run 3 with this label
 //	last@before     likewise for the newest run
 //	now             the worktree as it is, where that makes sense
 //
@@ -176,6 +182,9 @@ func (l look) up(r reference) (ledger.Checkpoint, error) {
 		}
 		of = run
 	}
+	if of.HeadBranch != 0 {
+		return l.framed(r, of)
+	}
 	c, err := l.point(r, of)
 	if errors.Is(err, ledger.ErrNotFound) {
 		err = l.nothing("no such checkpoint")
@@ -238,7 +247,35 @@ func (l look) word(text string, of ledger.Run) (ledger.Checkpoint, error) {
 	if err != nil {
 		return ledger.Checkpoint{}, err
 	}
+	if run.HeadBranch != 0 {
+		return l.framed(reference{kind: refEdge, run: text}, run)
+	}
 	return l.edge("newest", run)
+}
+
+// framed finds a point of a run with frames: what the run itself knows, else a
+// label or a commit of it.
+func (l look) framed(r reference, of ledger.Run) (ledger.Checkpoint, error) {
+	a, err := snapshot.ParseAddress(string(l.ref))
+	if err != nil {
+		return ledger.Checkpoint{}, l.nothing("no such reference")
+	}
+	at, err := timeline.Locate(l.tx, of, a.Point)
+	var none *timeline.NoPointError
+	if errors.As(err, &none) && r.kind == refWord {
+		c, werr := l.word(r.text, of)
+		if werr == nil && c.RunID == of.ID {
+			return c, nil
+		}
+		return c, err
+	}
+	if err != nil {
+		return ledger.Checkpoint{}, err
+	}
+	if at.Checkpoint.ID == 0 {
+		return ledger.Checkpoint{}, &timeline.NotRecordedError{Run: of.ID, Point: a.Point.String(), Reason: "the files were not recorded there"}
+	}
+	return at.Checkpoint, nil
 }
 
 // shortest is how many digits a commit must be named with.

@@ -10,25 +10,27 @@ import (
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/vcs"
+	"github.com/retcon-dev/retcon/workflow"
 )
 
 // Run is one execution that was recorded.
 type Run struct {
-	ID       int64     `json:"id"`
-	Ref      string    `json:"ref"` // "r3"
-	UID      string    `json:"uid"`
-	Source   string    `json:"source"` // what recorded it: "exec", an agent's name
-	Name     string    `json:"name,omitempty"`
-	Status   string    `json:"status"` // running, ok, failed or interrupted
-	Command  string    `json:"command"`
-	Parent   string    `json:"parent,omitempty"`
-	Created  time.Time `json:"created"`
-	Updated  time.Time `json:"updated"`
-	Before   string    `json:"before,omitempty"` // checkpoint where its first attempt began
-	After    string    `json:"after,omitempty"`  // and where its newest ended
-	Exit     *int      `json:"exit,omitempty"`
-	Attempts int       `json:"attempts"`
-	Dead     bool      `json:"dead,omitempty"` // it is said to be running, but its process is gone
+	ID             int64     `json:"id"`
+	Ref            string    `json:"ref"` // "r3"
+	UID            string    `json:"uid"`
+	Source         string    `json:"source"` // what recorded it: "exec", an agent's name
+	Name           string    `json:"name,omitempty"`
+	Status         string    `json:"status"` // running, ok, failed or interrupted
+	Command        string    `json:"command"`
+	Parent         string    `json:"parent,omitempty"`
+	Created        time.Time `json:"created"`
+	Updated        time.Time `json:"updated"`
+	Before         string    `json:"before,omitempty"` // checkpoint where its first attempt began
+	After          string    `json:"after,omitempty"`  // and where its newest ended
+	Exit           *int      `json:"exit,omitempty"`
+	Attempts       int       `json:"attempts"`
+	NeedsAttention []string  `json:"needs_attention,omitempty"` // what somebody has to look at, until it is acknowledged
+	Dead           bool      `json:"dead,omitempty"`            // it is said to be running, but its process is gone
 }
 
 func shownRun(tx *ledger.Tx, r ledger.Run) (*Run, error) {
@@ -39,12 +41,22 @@ func shownRun(tx *ledger.Tx, r ledger.Run) (*Run, error) {
 		return nil, err
 	}
 	out.Attempts = len(attempts)
+	if out.NeedsAttention, err = attention(tx, r.ID); err != nil {
+		return nil, err
+	}
 	for i, a := range attempts {
 		if i == 0 {
 			out.Before = checkpointRef(a.Before)
 		}
 		out.After, out.Exit = checkpointRef(a.After), a.ExitCode
 		out.Dead = out.Dead || a.Outcome == "" && !checkpoint.Alive(a.Owner)
+	}
+	if r.Kind == workflow.Source && r.Status == StatusRunning {
+		live, _, err := livingRun(tx, r.WorktreeID)
+		if err != nil {
+			return nil, err
+		}
+		out.Dead = live != r.ID
 	}
 	return out, nil
 }

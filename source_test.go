@@ -38,8 +38,8 @@ func parse(t *testing.T, name string, text []byte) source {
 	return source{name: name, room: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), fset: fset, file: file}
 }
 
-// sources reads every Go file of the project but those under testdata and
-// scripts, which are no rooms of the house.
+// sources reads every Go file of the project but those under testdata, scripts
+// and examples, which are no rooms of the house.
 func sources(t *testing.T) []source {
 	t.Helper()
 	var all []source
@@ -47,7 +47,7 @@ func sources(t *testing.T) []source {
 		switch base := filepath.Base(name); {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || name == "scripts" || name == "bin"):
+		case d.IsDir() && name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || name == "scripts" || name == "examples" || name == "bin"):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(base, ".go"):
 			return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/sideeffect"
 	"github.com/retcon-dev/retcon/vcs"
 )
 
@@ -23,7 +24,25 @@ type Options struct {
 	Home, XDGConfigHome, SystemConfig string
 
 	Actor string // who records and moves: "user" when empty, or an agent's name
-	Now   func() time.Time
+
+	// OwnRun is the run that the caller works in, "r7"; "" when it works in none.
+	// While that run goes on, the caller can't move it, a run it came from, or the
+	// worktree it works in: *SelfOperationError.
+	OwnRun string
+
+	// Env is the environment of the commands that workflows run, whole; what is
+	// meant for retcon itself is taken out.
+	Env []string
+	Now func() time.Time
+
+	// Handlers are functions by name that undo what was done outside. Trusted
+	// tells whether a compensation of a configuration with this digest may run;
+	// nil is none.
+	Handlers map[string]func(context.Context, sideeffect.Effect) error
+	Trusted  func(source string) bool
+
+	NoTape  bool  // record no operations of runs
+	TapeMax int64 // bytes kept of an operation's output; 1 MiB when zero
 
 	Create    bool // make a folder outside git a workspace
 	AllowWide bool // capture a home directory
@@ -185,6 +204,7 @@ func (w *Workspace) settled(ctx context.Context) (*ledger.DB, error) {
 	}
 	var open bool
 	var dead []ledger.Attempt
+	var gone []int64
 	err = w.view(ctx, func(tx *ledger.Tx, row ledger.Worktree) error {
 		if row.ID == 0 {
 			return nil
@@ -198,6 +218,9 @@ func (w *Workspace) settled(ctx context.Context) (*ledger.DB, error) {
 				open = open || at.WorktreeID == row.ID
 			}
 		}
+		if gone, err = deadRuns(tx, row.ID); err != nil {
+			return err
+		}
 		dead, err = deadAttempts(tx, row.ID)
 		return err
 	})
@@ -209,10 +232,20 @@ func (w *Workspace) settled(ctx context.Context) (*ledger.DB, error) {
 			return nil, &InterruptedMoveError{Err: err}
 		}
 	}
-	if len(dead) == 0 {
+	if len(dead)+len(gone) == 0 {
 		return db, nil
 	}
-	return db, db.Update(ctx, func(tx *ledger.Tx) error { return interrupt(tx, dead) })
+	return db, db.Update(ctx, func(tx *ledger.Tx) error {
+		if err := interrupt(tx, dead); err != nil {
+			return err
+		}
+		for _, run := range gone {
+			if err := tx.SetRunStatus(run, ledger.OutcomeInterrupted); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // InterruptedMoveError says that a move whose process died could not be

@@ -22,6 +22,7 @@ func TestExamples(t *testing.T) {
 	c := &console{Env: Env{}.orNothing()}
 	own := map[string]bool{ // what it does would be in the way of the others
 		"checkpoint": true, "snapshots": true, "forget": true, "restore": true, "undo": true, "redo": true,
+		"resume": true, "signal": true, "cancel": true, "settle": true, "retry": true,
 	}
 	shared := storied(t)
 	var visit func(parent string, commands []*cli.Command)
@@ -79,6 +80,13 @@ func storied(t *testing.T) func(line string) (code int, out string) {
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "retcon"))) // see TestMain
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "make"), []byte("#!/bin/sh\n"), 0o700))
+	for name, text := range map[string]string{
+		"build.star": "def main(ctx):\n    return sh('echo hello', name='hello').out()\n",
+		"flaky.star": "def main(ctx):\n    sh('test -e fixed', name='test').out()\n",
+		"gate.star":  "def main(ctx):\n    signal('approve', schema={'type': 'boolean'}).out()\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(work, name), []byte(text), 0o600))
+	}
 	sh := func(line string) (int, string) {
 		cmd := exec.Command("sh", "-c", line)
 		cmd.Dir = work
@@ -96,6 +104,11 @@ func storied(t *testing.T) func(line string) (code int, out string) {
 		"retcon exec -- sh -c 'echo run >run.txt'",
 		"retcon restore c1 --yes",
 		"retcon restore c2 --yes",
+		"retcon run build.star --name greet",
+		"retcon run gate.star --name gate || test $? = 1",
+		"retcon run flaky.star --name flaky || test $? = 1",
+		"touch fixed",
+		`retcon effects record flaky --tool mailer --call hello --undo '{"command": ["true"]}'`,
 	} {
 		code, out := sh(line)
 		require.Equal(t, 0, code, "$ %s\n%s", line, out)

@@ -25,7 +25,9 @@ func TestDocumentsAreDocumented(t *testing.T) {
 	for title, document := range map[string]any{
 		"A path": place{}, "A checkpoint": taken{}, "A change": change{},
 		"retcon": standing{}, "retcon init": begun{}, "retcon exec": executed{}, "retcon log": history{},
-		"retcon runs": runList{}, "retcon diff": difference{}, "retcon restore, undo, redo": moved{}, "retcon op log": opList{},
+		"retcon run, resume": ended{}, "retcon signal": sent{}, "retcon cancel": cancelled{}, "retcon lint": findings{},
+		"retcon log --events": eventList{}, "retcon timeline": frames{}, "retcon show": runShown{},
+		"retcon runs": runList{}, "retcon effects list": effectList{}, "retcon ack": acked{}, "retcon diff": difference{}, "retcon restore, undo, redo": moved{}, "retcon op log": opList{},
 		"retcon gc": collected{}, "retcon doctor": health{}, "retcon recover": recovered{}, "retcon config": settingsAnswer{},
 		"retcon version": build{}, "retcon completion": shellScript{}, "retcon help": overview{},
 	} {

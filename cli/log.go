@@ -10,20 +10,36 @@ import (
 
 func (c *console) logCommand() *cli.Command {
 	return &cli.Command{
-		Name:     "log",
-		Usage:    "list checkpoints, runs and moves together, newest first",
-		Category: "history",
+		Name:      "log",
+		Usage:     "list checkpoints, runs and moves together, newest first, or the events of a run",
+		Category:  "history",
+		ArgsUsage: "[<run>]",
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "events", Usage: "list the events of <run>, oldest first"},
+			&cli.StringFlag{Name: "task", Usage: "only the events of `task`"},
+			&cli.Int64Flag{Name: "from", Usage: "only the events from frame `number` on"},
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 30, Usage: "about `count`"},
 			&cli.Int64Flag{Name: "before", Usage: "only what is older than the `number` of a checkpoint"},
 		},
 		Description: `Examples:
   retcon log
-  retcon log --limit 5`,
+  retcon log --limit 5
+  retcon log greet --events
+  retcon log greet --events --task hello --json`,
 		Action: func(ctx *cli.Context) error {
 			limit, err := atLeastOne(ctx, "limit")
 			if err != nil {
 				return err
+			}
+			switch run := ctx.Args().First(); {
+			case ctx.Bool("events") && run == "":
+				return misuse("--events are those of a run", "retcon log last --events")
+			case ctx.Bool("events"):
+				return c.events(ctx, run, limit)
+			case run != "":
+				return misuse("of a run there are --events", c.again("--events"))
+			case ctx.IsSet("task") || ctx.IsSet("from"):
+				return misuse("--task and --from go with --events", "retcon log last --events")
 			}
 			return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
 				found, err := w.Log(ctx.Context, limit, ctx.Int64("before"))

@@ -46,6 +46,8 @@ func (c *console) ask(yes bool) func(*timeline.Plan) (bool, error) {
 			page := c.page(&text)
 			_, terminal := c.Terminal(c.err)
 			page.colour = c.colour && terminal
+			m.history(page)
+			m.effects(page)
 			m.plan(page, len(plan.Changes))
 			fmt.Fprint(c.err, text.String())
 		}
@@ -83,6 +85,9 @@ type moved struct {
 	Head          bool        `json:"head"`
 	Index         bool        `json:"index"`
 	HeadMoved     *headChange `json:"head_moved"`
+
+	Effects []effectStep      `json:"effects"` // that it goes behind
+	History *timeline.History `json:"history"` // of the run that moves along; null for none
 }
 
 // step is what happens to one path. A directory that comes or goes together with
@@ -130,15 +135,15 @@ func newMoved(r *timeline.Result) moved {
 	m := moved{
 		Op: r.Op, Verb: r.Verb, DryRun: r.DryRun, NothingToDo: r.NothingToDo, Replayed: r.Replayed,
 		Safety: r.Safety, Rescue: r.Rescue, Rescued: newPlaces(r.Rescued), Left: newPlaces(r.Left), Verified: r.Verified,
-		Changes: []step{}, Kept: []note{}, Conflicts: []note{}, NotRestorable: []note{}, Warnings: []string{},
+		Changes: []step{}, Kept: []note{}, Conflicts: []note{}, NotRestorable: []note{}, Warnings: []string{}, Effects: []effectStep{},
 	}
 	p := r.Plan
 	if p == nil {
 		return m
 	}
 	m.Target, m.TargetCommit, m.Base, m.PlanID, m.Undoes = p.Target, string(p.TargetCommit), string(p.Base), p.ID, p.Undoes
-	m.Head, m.Index = p.Head, p.Index
-	m.Changes = newSteps(p.Changes)
+	m.Head, m.Index, m.History = p.Head, p.Index, p.History
+	m.Changes, m.Effects = newSteps(p.Changes), newEffectSteps(p.Effects)
 	for _, s := range m.Changes {
 		if !s.implied {
 			m.Totals.add(s.Change)
@@ -165,7 +170,7 @@ const shown = 20
 
 func (m moved) Text(p *page) {
 	switch {
-	case m.NothingToDo || len(m.Changes) == 0 && !m.Head && !m.Index:
+	case m.NothingToDo || len(m.Changes) == 0 && !m.Head && !m.Index && m.History == nil && !m.acts():
 		if m.keeps() {
 			p.printf("nothing was done: what differs from %s is kept", m.what())
 			if m.Verb == "restore" {
@@ -179,13 +184,19 @@ func (m moved) Text(p *page) {
 		return
 	case m.DryRun:
 		p.printf("would %s %s: %s\n", m.verb(), m.what(), m.sum())
+		m.history(p)
+		m.effects(p)
 		m.plan(p, len(m.Changes))
+		if m.History != nil {
+			p.printf("plan: %s\n", m.PlanID)
+		}
 		if len(m.Conflicts) > 0 {
 			p.printf("refused like this; say which side to take: --conflicts theirs, or --conflicts mine\n")
 		}
 		return
 	}
-	done := map[string]string{"restore": "restored", "undo": "undid", "redo": "took back the undo,"}[m.Verb]
+	done := map[string]string{"restore": "restored", "undo": "undid", "redo": "took back the undo,", "rewind": "rewound to",
+		"timetravel": "travelled to", "revert": "reverted to", "retry-task": "retries", "rerun": "runs again"}[m.Verb]
 	if done == "" {
 		done = m.Verb + ":"
 	}
@@ -194,6 +205,8 @@ func (m moved) Text(p *page) {
 		p.printf(" %s", p.dim("(done before, under this request id)"))
 	}
 	p.printf("\n")
+	m.history(p)
+	m.effects(p)
 	m.plan(p, shown)
 	for _, l := range m.Left {
 		p.printf("%s %s: not empty\n", p.yellow("left:"), name(l.Path))

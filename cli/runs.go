@@ -54,10 +54,18 @@ type ran struct {
 	Attempts int       `json:"attempts"`
 	Created  time.Time `json:"created"`
 	Updated  time.Time `json:"updated"`
+
+	NeedsAttention []string `json:"needs_attention"`
 }
 
 func newRun(r *retcon.Run) ran {
+	why := r.NeedsAttention
+	if why == nil {
+		why = []string{}
+	}
 	return ran{
+		NeedsAttention: why,
+
 		Ref: r.Ref, UID: r.UID, Source: r.Source, Name: r.Name, Status: r.Status, Dead: r.Dead, Command: r.Command,
 		Parent: r.Parent, Before: r.Before, After: r.After, Exit: r.Exit, Attempts: r.Attempts,
 		Created: r.Created, Updated: r.Updated,
@@ -78,10 +86,13 @@ func (r ran) row(p *page) []string {
 	switch {
 	case r.Dead:
 		status = p.yellow("interrupted")
-	case r.Exit != nil && *r.Exit != 0:
+	case r.Exit != nil && *r.Exit != 0 && r.Source != "workflow":
 		status = p.red(fmt.Sprintf("exit %d", *r.Exit))
-	case r.Status == "ok":
-		status = p.green("ok")
+	default:
+		status = p.status(r.Status)
+	}
+	if len(r.NeedsAttention) > 0 {
+		status += p.red(", needs attention")
 	}
 	where := r.Before
 	if r.After != "" {
@@ -95,13 +106,16 @@ func (r ran) row(p *page) []string {
 }
 
 // short keeps a text to one line that fits.
-func short(text string) string {
+func short(text string) string { return clip(name(text)) }
+
+// clip is the beginning of a line.
+func clip(line string) string {
 	const longest = 60
-	runes := []rune(name(text))
+	runes := []rune(line)
 	if len(runes) > longest {
 		return string(runes[:longest-1]) + "…"
 	}
-	return string(runes)
+	return line
 }
 
 type runList struct {
@@ -120,12 +134,17 @@ func (l runList) Text(p *page) {
 }
 
 func (c *console) runValues(ctx context.Context) (found []candidate) {
+	var named []candidate
 	c.look(ctx, func(w *retcon.Workspace) error {
 		all, err := w.Runs(ctx, offered)
 		for i := range all {
-			found = append(found, candidate{all[i].Ref, all[i].Status + ", " + ago(c.Now(), all[i].Created) + ": " + all[i].Command})
+			about := all[i].Status + ", " + ago(c.Now(), all[i].Created) + ": " + all[i].Command
+			found = append(found, candidate{all[i].Ref, about})
+			if all[i].Name != "" {
+				named = append(named, candidate{all[i].Name, all[i].Ref + ", " + about})
+			}
 		}
 		return err
 	})
-	return found
+	return append(found, named...)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +17,13 @@ func (c *console) completions() map[string]func(context.Context) []candidate {
 	return map[string]func(context.Context) []candidate{
 		"checkpoint": c.checkpointValues,
 		"run":        c.runValues,
+		"wait":       c.waitValues,
+		"place":      c.placeValues,
+		"task":       c.taskValues,
 		"label":      c.labelValues,
 		"operation":  c.operationValues,
+		"effect":     c.effectValues,
+		"status":     choices(retcon.EffectSucceeded, retcon.EffectFailed, retcon.EffectUnknown),
 		"tier":       choices(tiers...),
 		"side":       choices("theirs", "mine"),
 		"key":        choices(settingKeys()...),
@@ -60,7 +66,75 @@ func (c *console) checkpointValues(ctx context.Context) (found []candidate) {
 		found = append(found, labels...)
 		return err
 	})
-	return append(append(found, c.runValues(ctx)...), candidate{"last", "the newest"})
+	return append(append(append(found, c.runValues(ctx)...), c.pointValues(ctx)...), candidate{"last", "the newest"})
+}
+
+// placeValues are the runs, and points of the newest ones.
+func (c *console) placeValues(ctx context.Context) []candidate {
+	return append(append(c.runValues(ctx), c.pointValues(ctx)...), candidate{"last", "the newest"})
+}
+
+// recent is of how many runs points and tasks are offered.
+const recent = 3
+
+// pointValues are the frames of the newest runs, and their tasks.
+func (c *console) pointValues(ctx context.Context) (found []candidate) {
+	c.recentRuns(ctx, func(w *retcon.Workspace, run retcon.Run) error {
+		t, err := w.Timeline(ctx, retcon.TimelineOptions{Run: run.Ref, Limit: offered})
+		if err != nil {
+			return err
+		}
+		for _, f := range newFrames(t).Frames {
+			at := fmt.Sprintf("%s@%d", run.Ref, f.Frame)
+			found = append(found, candidate{at, f.what(c.page(nil))})
+			if f.Label != "" {
+				found = append(found, candidate{run.Ref + "@~" + f.Label, "frame " + fmt.Sprint(f.Frame)})
+			}
+		}
+		return c.tasks(ctx, w, run, func(t retcon.Task) {
+			found = append(found, candidate{run.Ref + "@" + t.Name, t.Kind + ", " + t.State})
+		})
+	})
+	return found
+}
+
+// taskValues are the tasks of the newest runs.
+func (c *console) taskValues(ctx context.Context) (found []candidate) {
+	c.recentRuns(ctx, func(w *retcon.Workspace, run retcon.Run) error {
+		return c.tasks(ctx, w, run, func(t retcon.Task) {
+			found = append(found, candidate{t.Name, run.Ref + ", " + t.Kind + ", " + t.State})
+		})
+	})
+	return found
+}
+
+func (c *console) tasks(ctx context.Context, w *retcon.Workspace, run retcon.Run, offer func(retcon.Task)) error {
+	s, err := w.Show(ctx, retcon.ShowOptions{At: run.Ref})
+	if err != nil {
+		return err
+	}
+	for _, t := range s.Tasks {
+		offer(t)
+	}
+	return nil
+}
+
+// recentRuns calls do with the newest runs that have frames.
+func (c *console) recentRuns(ctx context.Context, do func(*retcon.Workspace, retcon.Run) error) {
+	c.look(ctx, func(w *retcon.Workspace) error {
+		all, err := w.Runs(ctx, offered)
+		left := recent
+		for i := range all {
+			if all[i].Source != "workflow" || left == 0 {
+				continue
+			}
+			left--
+			if err := do(w, all[i]); err != nil {
+				return err
+			}
+		}
+		return err
+	})
 }
 
 func (c *console) labelValues(ctx context.Context) (found []candidate) {

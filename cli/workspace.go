@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/retcon-dev/retcon"
 )
@@ -30,10 +31,22 @@ func (c *console) open(ctx context.Context, o retcon.Options) (*retcon.Workspace
 		return nil, &failure{Code: "NOT_FOUND", Message: "the current directory is gone", Hints: []string{"cd /"}}
 	}
 	o.Dir, o.Home, o.Now = c.Dir, c.Home, c.Now
+	if o.Env == nil {
+		o.Env = c.Environ()
+	}
 	o.XDGConfigHome = c.Getenv("XDG_CONFIG_HOME")
 	o.SystemConfig = systemConfig
+	o.OwnRun = c.Getenv("RETCON_RUN")         // set for the commands and agents of a run
 	o.AllowWide = o.AllowWide || c.hasStore() // whoever made it was asked to
 	o.Progress = c.work.stage
+	o.NoTape = c.Getenv("RETCON_TAPE") == "0"
+	if text := c.Getenv("RETCON_TAPE_MAX_BYTES"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n <= 0 {
+			return nil, misuse("RETCON_TAPE_MAX_BYTES=" + name(text) + " is no number of bytes")
+		}
+		o.TapeMax = n
+	}
 	if o.Load == nil {
 		o.Load = loadConfig
 	}

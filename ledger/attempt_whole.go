@@ -39,8 +39,9 @@ func (tx *Tx) recordAttempt(a Attempt, f Finish) (Attempt, error) {
 		return a, err
 	}
 	// The number is taken and used in two statements that return nothing: one
-	// that returns a row costs as much as both.
-	if _, err := tx.exec(`INSERT INTO counter(name, value) VALUES('attempt', 1) ON CONFLICT(name) DO UPDATE SET value = counter.value + 1`); err != nil {
+	// that returns a row costs as much as both. An argument has them prepared once.
+	if _, err := tx.exec(`INSERT INTO counter(name, value) VALUES(?, 1)
+		ON CONFLICT(name) DO UPDATE SET value = counter.value + 1`, "attempt"); err != nil {
 		return a, err
 	}
 	a.Started, a.Outcome, a.Out, a.EndSeq = tx.Now(), f.Outcome, out, f.EndSeq

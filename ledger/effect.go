@@ -54,6 +54,14 @@ func readEffect(s scanner) (e Effect, err error) {
 	return e, nil
 }
 
+// name is what an effect is called where its number is told.
+func (e Effect) name() string {
+	if e.Rule != "" {
+		return e.Rule
+	}
+	return e.Tool
+}
+
 // body is the part of an effect that no column has.
 func (e Effect) body() (string, error) {
 	b, err := json.Marshal(sideeffect.Effect{Rule: e.Rule, Args: e.Args, Command: e.Command, Output: e.Output, Fields: e.Fields,
@@ -160,7 +168,7 @@ func (tx *Tx) Settle(id int64, to sideeffect.Status, find func(*sideeffect.Effec
 	if now, err = tx.changeEffect(old, now); err != nil || !now.Late || old.Late {
 		return now, err
 	}
-	return now, tx.Flag(now.RunID, now.CompOp, id, fmt.Sprintf("effect %d, %s, ended after it was %s", id, now.Effect, now.Comp))
+	return now, tx.Flag(now.RunID, now.CompOp, id, fmt.Sprintf("effect %d, %s, ended after it was %s", id, now.name(), now.Comp))
 }
 
 // Describe changes what is known of an effect that was neither compensated nor
@@ -223,7 +231,7 @@ func (tx *Tx) EndCompensation(id int64, o sideeffect.Outcome) (Effect, error) {
 	}
 	switch {
 	case now.Comp == sideeffect.CompFailed:
-		return now, tx.Flag(now.RunID, now.CompOp, id, fmt.Sprintf("effect %d, %s, could not be undone: %s", id, now.Effect, now.CompDetail))
+		return now, tx.Flag(now.RunID, now.CompOp, id, fmt.Sprintf("effect %d, %s, could not be undone: %s", id, now.name(), now.CompDetail))
 	case now.Attempt != 0:
 		return now, tx.SetCompensated(now.Attempt)
 	}
@@ -248,7 +256,7 @@ func (tx *Tx) Cross(id, op int64) (Effect, error) {
 	if now, err = tx.changeEffect(old, now); err != nil {
 		return old, err
 	}
-	return now, tx.Flag(now.RunID, op, id, fmt.Sprintf("op %d moved past effect %d, %s, which is still there", op, id, now.Effect))
+	return now, tx.Flag(now.RunID, op, id, fmt.Sprintf("op %d moved past effect %d, %s, which is still there", op, id, now.name()))
 }
 
 // Effect returns the effect with this number, or ErrNotFound.

@@ -16,8 +16,10 @@ import (
 const Newest = -1 << 63
 
 // A keyframe is written when the frames since the last one take three fifths of
-// its room, but not before they take keyframeMin. frameCost is what a frame takes
-// besides its delta.
+// its room, and twice what the rows that came since would take in it, but not
+// before they take keyframeMin: while a state only grows, its frames are hardly
+// longer than a keyframe would be. frameCost is what a frame takes besides its
+// delta.
 const (
 	keyframeMin = 32 << 10
 	frameCost   = 64
@@ -60,6 +62,7 @@ type Head struct {
 	checkpoint int64
 	since      int // bytes of frames since the keyframe
 	keyframe   int // bytes of the keyframe
+	rows       int // rows of the keyframe
 }
 
 // LoadFrame returns the state at a frame, as a branch sees it. The root of what
@@ -153,7 +156,7 @@ func (tx *Tx) loadKeyframe(h *Head, segments []segment) (int64, []segment, error
 		if h.Set, err = snapshot.ParseKeyframe(seq, body); err != nil {
 			return 0, nil, tx.corrupt("keyframe %d: %w", seq, err)
 		}
-		h.keyframe = size
+		h.keyframe, h.rows = size, h.Set.Len()
 		return seq, segments[:i+1], nil
 	}
 	return -1, segments, nil
@@ -275,16 +278,24 @@ func (tx *Tx) appendFrame(h, next *Head, f Frame, delta []byte, events []Event) 
 // per frame are bounded by what each changes, and the time to load by how large
 // the state is, and neither grows with the history.
 func (tx *Tx) maybeKeyframe(h *Head) error {
-	if h.since <= max(h.keyframe*3/5, tx.db.keyframes) {
+	if h.since <= max(h.keyframe*3/5+2*h.grown(), tx.db.keyframes) {
 		return nil
 	}
 	body := compress(h.Set.Keyframe(h.Seq))
 	if _, err := tx.exec(`INSERT INTO keyframe(branch_id, seq, body) VALUES(?, ?, ?)`, h.Branch, h.Seq, body); err != nil {
 		return fmt.Errorf("keyframe: %w", err)
 	}
-	h.keyframe, h.since = len(body), 0
+	h.keyframe, h.rows, h.since = len(body), h.Set.Len(), 0
 	crash.Point("ledger.frame.key")
 	return nil
+}
+
+// grown is about how many more bytes a keyframe would take than the last one.
+func (h *Head) grown() int {
+	if h.rows == 0 {
+		return 0
+	}
+	return max(0, h.Set.Len()-h.rows) * (h.keyframe / h.rows)
 }
 
 // refused says why a guarded update found no branch to change.
