@@ -150,7 +150,7 @@ func (e *engine) writeEnd(s settled, note ledger.Event) error {
 		if err := s.write(tx); err != nil {
 			return err
 		}
-		return tx.AppendEvents(e.head.Branch, append(s.events, note))
+		return tx.AppendEvents(e.branch, append(s.events, note))
 	})
 }
 
@@ -171,7 +171,7 @@ func (e *engine) sleepUntil(ctx context.Context, due time.Time) bool {
 func (e *engine) attempt(ctx context.Context, j job) attemptEnd {
 	t := j.task
 	end := attemptEnd{task: t, number: uint32(j.number), input: j.input}
-	row := ledger.Attempt{RunID: e.run.ID, Branch: e.head.Branch, Task: t.id, Decl: t.digest, Input: j.input,
+	row := ledger.Attempt{RunID: e.run.ID, Branch: e.branch, Task: t.id, Decl: t.digest, Input: j.input,
 		StartSeq: j.seq, Generation: e.run.Generation, Owner: e.opt.Owner}
 	x := &execution{Task: t.id, Attempt: j.number, Args: j.args, Seed: e.seed(t.id), Env: e.opt.Env, e: e, place: j.place, session: j.session, seq: j.seq}
 	if j.place == nil && t.decl.Kind == KindPure && t.decl.Undo.IsZero() {
@@ -215,7 +215,7 @@ func (e *engine) start(ctx context.Context, j *job, row *ledger.Attempt) error {
 		if err != nil {
 			return err
 		}
-		return tx.AppendEvents(e.head.Branch, []ledger.Event{note})
+		return tx.AppendEvents(e.branch, []ledger.Event{note})
 	})
 }
 

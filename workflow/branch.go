@@ -111,6 +111,7 @@ func (b *branch) force(t *task) (*outcome, error) {
 	e := b.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.recall(t)
 	if e.rendering {
 		if err := e.catchUp(t); err != nil {
 			return nil, err

@@ -54,6 +54,20 @@ func (p *past) row(t *task) *snapshot.Row {
 	return &row
 }
 
+// recall settles a task that a line waits for, while what was recorded is being
+// caught up with, if the outcome is at hand: the engine need not be waited for.
+// What goes wrong, goes wrong again when the engine looks.
+func (e *engine) recall(t *task) {
+	if t.out != nil || e.caught || e.past == nil || e.stopped != nil ||
+		t.decl.Kind == KindRace || t.lost || !t.fed() || t.failedRef() != nil || !t.free() {
+		return
+	}
+	e.entryTree(t)
+	if out, err := e.served(e.ctx, t); err == nil && out != nil {
+		e.settle(t, out)
+	}
+}
+
 // began tells whether an input digest is of what the task is given, and of the
 // files it can have begun with.
 func (t *task) began(input snapshot.Hash) bool {

@@ -188,6 +188,6 @@ func (e *engine) flush(ctx context.Context) error {
 	events := e.events
 	e.events = nil
 	return e.opt.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
-		return tx.AppendEvents(e.head.Branch, events)
+		return tx.AppendEvents(e.branch, events)
 	})
 }

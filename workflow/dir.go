@@ -239,7 +239,7 @@ func (p *place) put(ctx context.Context, e *engine, to vcs.Commit, changes []vcs
 	w := p.recorder.Worktree
 	note := event(EventSwitched, "", switchedNote{Place: p.id, From: string(p.known.commit), To: string(to)})
 	err := e.opt.Ledger.Commit(ctx, func(tx *ledger.Tx) error {
-		return tx.AppendEvents(e.head.Branch, []ledger.Event{note})
+		return tx.AppendEvents(e.branch, []ledger.Event{note})
 	})
 	if err != nil {
 		return err

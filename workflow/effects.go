@@ -33,7 +33,7 @@ func (e *engine) intend(ctx context.Context, t *task, x *execution) ([]made, err
 	all := make([]made, len(found))
 	err := e.opt.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) error {
 		for i, f := range found {
-			row := ledger.Effect{Effect: checkpoint.RedactEffect(redactor(), f), RunID: e.run.ID, Branch: e.head.Branch,
+			row := ledger.Effect{Effect: checkpoint.RedactEffect(redactor(), f), RunID: e.run.ID, Branch: e.branch,
 				Frame: x.seq + 1, Attempt: x.row, Task: t.id}
 			call := hashOf(value.Encode(x.Args)).String()[:12]
 			if !whole {

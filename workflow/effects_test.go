@@ -64,12 +64,13 @@ func TestEffectsOfTasks(t *testing.T) {
 		{"it prints something else", `effect("echo 12x", name="x", json=True).result()`, "succeeded x 12x: <nil>"},
 		{"nobody is there", `http("POST", "http://127.0.0.1:1/x", name="x").result()`, "failed x: <nil>"},
 		{"a request that reads", `http("GET", "http://127.0.0.1:1/x", name="x").result()`, ""},
-		{"a command that is known", `sh("npm publish || true", name="x").result()`, "unknown npm publish: …"},
+		{"a command that is known", `sh("test a = b && npm publish || true", name="x").result()`, "unknown npm publish: …"},
 		{"a command that does nothing outside", `sh("ls", name="x")`, ""},
 		{"a push", `sh("false && git push", name="x").result()`, "unknown git push: …"},
-		{"words that are known", `sh(["sh", "-c", "false; gh issue close 'it\\'s'; true"], name="x").result()`, "unknown gh issue close: …"},
+		{"words that are known", `sh(["sh", "-c", "false; gh issue close 'a b'; true"], name="x").result()`, "unknown gh issue close: …"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t)
 			r := l.start("def main(ctx):\n    " + test.body + "\n")
 			require.NoError(t, r.Err)

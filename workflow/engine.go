@@ -21,7 +21,7 @@ type engine struct {
 	lineageID string // of the first run of the tree of forks
 	begin     time.Time
 	held      ledger.Lease
-	ctx       context.Context // of a render
+	ctx       context.Context // of the lines
 
 	mu        sync.Mutex
 	quiet     *sync.Cond // all lines wait
@@ -48,7 +48,8 @@ type engine struct {
 	lineage  []int64        // the run and its ancestors by fork, nearest first
 	used     map[int64]bool // attempts whose result is taken
 	head     *ledger.Head
-	caught   bool // what was recorded has been rendered
+	branch   int64 // of head, for attempts: head moves while they run
+	caught   bool  // what was recorded has been rendered
 	ends     chan attemptEnd
 	inflight int
 	done     bool // the body has ended
@@ -173,7 +174,7 @@ func (e *engine) body(b body) {
 
 // live runs the body until it ends, halts or has nothing to do but wait.
 func (e *engine) live(ctx context.Context, b body) error {
-	e.running = 1
+	e.running, e.ctx = 1, ctx
 	go e.body(b)
 	for {
 		again, err := e.step(ctx)

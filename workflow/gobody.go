@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/retcon-dev/retcon/workflow/internal/value"
 )
@@ -245,16 +247,21 @@ func declareGo[T any](w *Context, d Decl, args map[string]value.V, o TaskOptions
 	return &Task[T]{w: w, t: t}
 }
 
+// callers are places in the program, by what the runtime calls them: a body
+// comes by the same ones again and again.
+var callers sync.Map
+
 // caller is the place in the program that declares a task.
 func caller() string {
-	_, file, line, _ := runtime.Caller(2)
-	for i := len(file) - 1; i > 0; i-- {
-		if file[i] == '/' {
-			file = file[i+1:]
-			break
-		}
+	var pc [1]uintptr
+	runtime.Callers(3, pc[:])
+	if at, ok := callers.Load(pc[0]); ok {
+		return at.(string)
 	}
-	return fmt.Sprintf("%s:%d", file, line)
+	frame, _ := runtime.CallersFrames(pc[:]).Next()
+	at := fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+	callers.Store(pc[0], at)
+	return at
 }
 
 // Branch is one branch of a Parallel.

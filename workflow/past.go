@@ -16,10 +16,10 @@ import (
 type past struct {
 	db       *ledger.DB
 	rows     map[string]snapshot.Row
-	outs     map[snapshot.Hash][]byte         // outcomes that events hold
-	results  map[snapshot.Hash]ledger.Attempt // attempts by outcome
-	attempts map[string][]ledger.Attempt      // of a task, on the branches the frame stands on
-	numbers  map[string]int                   // the highest of a task on any branch
+	outs     map[snapshot.Hash][]byte          // outcomes that events hold
+	results  map[snapshot.Hash]*ledger.Attempt // attempts by outcome
+	attempts map[string][]*ledger.Attempt      // of a task, on the branches the frame stands on
+	numbers  map[string]int                    // the highest of a task on any branch
 	timers   map[string]time.Time
 	retries  map[string]retryNote
 	sessions map[string]string
@@ -36,8 +36,8 @@ type past struct {
 // readPast reads a run's state at a frame, and the events up to that of number
 // to: one more than the frame's takes in what has happened since.
 func readPast(ctx context.Context, db *ledger.DB, run ledger.Run, head *ledger.Head, lineage []int64, to int64) (*past, error) {
-	p := &past{db: db, rows: map[string]snapshot.Row{}, outs: map[snapshot.Hash][]byte{},
-		results: map[snapshot.Hash]ledger.Attempt{}, attempts: map[string][]ledger.Attempt{}, numbers: map[string]int{},
+	p := &past{db: db, rows: make(map[string]snapshot.Row, head.Set.Len()), outs: map[snapshot.Hash][]byte{},
+		results: make(map[snapshot.Hash]*ledger.Attempt, head.Set.Len()), attempts: make(map[string][]*ledger.Attempt, head.Set.Len()), numbers: make(map[string]int, head.Set.Len()),
 		timers: map[string]time.Time{}, retries: map[string]retryNote{}, resets: map[string]int{}, outside: map[string]outside{}, sessions: map[string]string{}, forced: map[string]int{}}
 	for r := range head.Set.Rows() {
 		p.rows[r.Key] = r
@@ -89,19 +89,24 @@ func (p *past) readAttempts(tx *ledger.Tx, run ledger.Run, head *ledger.Head, li
 		id = b.Parent
 	}
 	for i := len(lineage) - 1; i >= 0; i-- {
-		all, err := tx.Attempts(lineage[i])
+		all, err := tx.Outcomes(lineage[i])
 		if err != nil {
 			return err
 		}
-		for _, a := range all {
+		for i, a := range all {
 			if a.RunID == run.ID {
 				p.numbers[a.Task] = max(p.numbers[a.Task], a.Number)
 			}
 			if !a.Out.IsZero() {
 				p.results[a.Out] = a
 			}
-			if on[a.Branch] {
-				p.attempts[a.Task] = append(p.attempts[a.Task], a)
+			if !on[a.Branch] {
+				continue
+			}
+			if before := p.attempts[a.Task]; before != nil {
+				p.attempts[a.Task] = append(before, a)
+			} else {
+				p.attempts[a.Task] = all[i : i+1 : i+1]
 			}
 		}
 	}
@@ -148,13 +153,13 @@ func (p *past) fresh(id string) bool { return p == nil || len(p.attempts[id]) ==
 // attempt is the one that a row's outcome came of, nil when none did. Its own
 // outcome is another where the task fell back.
 func (p *past) attempt(id string, row snapshot.Row) *ledger.Attempt {
-	for i, a := range p.attempts[id] {
+	for _, a := range p.attempts[id] {
 		if a.Number == int(row.Attempt) && a.Input == row.Input && !row.Carried {
-			return &p.attempts[id][i]
+			return a
 		}
 	}
 	if a, ok := p.results[row.Out]; ok && a.Input == row.Input {
-		return &a
+		return a
 	}
 	return nil
 }
@@ -219,8 +224,7 @@ func (p *past) again(j *job) {
 			j.tried++
 		case ledger.OutcomeInterrupted, "":
 			if a.Number == p.numbers[id] {
-				last := a
-				j.reopen, j.number = &last, a.Number
+				j.reopen, j.number = a, a.Number
 			}
 		}
 	}

@@ -125,6 +125,7 @@ func start(ctx context.Context, o Options, b body, name string) (*Result, error)
 		return nil, err
 	}
 	crash.Point("workflow.created")
+	e.branch = e.head.Branch
 	e.begin, e.lineage, e.lineageID = o.Now(), []int64{e.run.ID}, e.run.UID
 	e.main.recorder, e.main.worktree = o.Recorder, e.run.WorktreeID
 	first, _, err := e.main.record(ctx, checkpoint.What{Tier: ledger.TierTool, Run: e.run.ID, Actor: o.Actor})
@@ -393,6 +394,7 @@ func openRun(ctx context.Context, o Options, run int64, other body) (*engine, bo
 	if e.opt.Input, err = value.Decode(in); err != nil {
 		return nil, nil, fmt.Errorf("the input of r%d: %w", run, err)
 	}
+	e.branch = e.head.Branch
 	if e.head.Seq < 0 {
 		return nil, nil, &NothingBegunError{Run: run}
 	}

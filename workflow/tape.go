@@ -65,7 +65,7 @@ func (e *engine) cell(end *attemptEnd, x *execution) func(*ledger.Tx, ledger.Att
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	call := cassette.Call{Run: e.run.ID, Attempt: end.settled.attempt.ID, Branch: e.head.Branch, Op: t.decl.Kind,
+	call := cassette.Call{Run: e.run.ID, Attempt: end.settled.attempt.ID, Branch: e.branch, Op: t.decl.Kind,
 		Args: json.RawMessage(value.JSON(x.Args)), Exit: x.tape.exit, Output: body, Failed: failed,
 		TreeIn: x.tape.treeIn, TreeOut: x.tape.treeOut, Took: e.opt.Now().Sub(x.tape.began), Actor: e.opt.Actor}
 	prepared, why := e.opt.Tape.Prepare(call)
