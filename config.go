@@ -21,6 +21,8 @@ type Config struct {
 
 	Debounce time.Duration `toml:"debounce" json:"debounce"`   // how long watch waits for quiet
 	MaxDelay time.Duration `toml:"max_delay" json:"max_delay"` // and how long at most
+
+	Disabled bool `toml:"disabled" json:"disabled"` // hooks of agents record nothing
 }
 
 // Defaults is what zero fields of a Config mean. A Budget of 0 is none.

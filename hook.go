@@ -57,6 +57,9 @@ func unrecorded(k agent.Kind) bool {
 // what never comes is made up for by what comes next. An error is noted where
 // Doctor finds it; whoever calls for an agent should say nothing about it.
 func (w *Workspace) Hook(ctx context.Context, o HookOptions) ([]byte, error) {
+	if w.opt.Config.Disabled {
+		return nil, nil
+	}
 	answer, err := w.hook(ctx, o)
 	if err != nil {
 		err = fmt.Errorf("hook %s %s: %w", o.Agent, o.Event, err)

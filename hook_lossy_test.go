@@ -490,8 +490,9 @@ func TestHookFromALinkedWorktree(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(aside, "b"), nil, 0o600))
 	}
+	_, err = w.Hook(ctx, retcon.HookOptions{Agent: agent.Claude, Event: "Stop", Payload: k.payload("Stop", nil)})
+	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	k.stop()
 	assert.Equal(t, "1 prompt prompt-1 done prompt-1/sub-1 done +0 ~0 -0 (isolated)", k.frames("s1")[0])
 	assert.Equal(t, []string{"prompt-1/sub-1/Bash[toolu_77afb84cfbd75739762523ef] ok +b"}, k.windows())
 }

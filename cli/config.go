@@ -252,6 +252,7 @@ var settings = []setting{
 	{"budget", "bytes", "what the store may take; 0 is no limit", func(c retcon.Config) any { return c.Budget }},
 	{"debounce", "ms", "how long watch waits for quiet", func(c retcon.Config) any { return c.Debounce }},
 	{"max_delay", "ms", "how long watch waits at most", func(c retcon.Config) any { return c.MaxDelay }},
+	{"disabled", "", "hooks of agents record nothing", func(c retcon.Config) any { return c.Disabled }},
 }
 
 func settingKeys() (keys []string) {
@@ -298,6 +299,12 @@ func (s setting) literal(values []string) (string, error) {
 			return "", err
 		}
 		return strconv.FormatInt(n, 10), nil
+	}
+	if s.key == "disabled" {
+		if v := values[0]; v != "true" && v != "false" {
+			return "", fmt.Errorf("%q is neither true nor false", v)
+		}
+		return values[0], nil
 	}
 	n, err := strconv.ParseInt(values[0], 10, 32)
 	if err != nil {
@@ -372,6 +379,8 @@ func (s setting) told(in retcon.Config) settingLine {
 			words = append(words, quoted(p))
 		}
 		line.text = strings.Join(words, " ")
+	case bool:
+		line.text = strconv.FormatBool(v)
 	case int64:
 		line.text = strconv.FormatInt(v, 10)
 		if short := strings.ReplaceAll(size(v), " ", ""); s.unit == "bytes" && v > 0 {
@@ -391,6 +400,8 @@ func isZero(v any) bool {
 		return len(v) == 0
 	case int64:
 		return v == 0
+	case bool:
+		return !v
 	}
 	return false
 }

@@ -27,7 +27,7 @@ Examples:
 				}
 				r := recovered{Settled: []settledMove{}}
 				for _, s := range settled {
-					r.Settled = append(r.Settled, settledMove{Op: s.Op, Verb: s.Verb, Result: s.Result, Rescue: s.Rescue, Rescued: newPlaces(s.Rescued)})
+					r.Settled = append(r.Settled, settledMove{Op: s.Op, Verb: s.Verb, Result: s.Result, Rescue: s.Rescue, Rescued: newPlaces(s.Rescued), Stopped: s.Stopped})
 				}
 				return c.answer(r)
 			})
@@ -46,6 +46,7 @@ type settledMove struct {
 	Result  string  `json:"result"`
 	Rescue  string  `json:"rescue"`
 	Rescued []place `json:"rescued"`
+	Stopped string  `json:"stopped"`
 }
 
 func (r recovered) Text(p *page) {
@@ -54,6 +55,9 @@ func (r recovered) Text(p *page) {
 	}
 	for _, s := range r.Settled {
 		p.printf("op %d  %s: %s\n", s.Op, s.Verb, resultText(s.Result))
+		if s.Stopped != "" {
+			p.printf("  %s; worktree and record are as they were\n", p.red(clean(s.Stopped)))
+		}
 		if s.Rescue != "" {
 			p.printf("  %s written meanwhile, kept in %s\n", p.yellow(count(len(s.Rescued), "path")), p.bold(s.Rescue))
 		}

@@ -220,7 +220,7 @@ func (tx *Tx) ResultByInput(lineage []int64, input snapshot.Hash) ([]Attempt, er
 		return nil, nil
 	}
 	as, err := all(tx, readAttempt, `SELECT `+attemptColumns+` FROM `+attemptTable+`
-		WHERE input=? AND outcome='ok' AND truncated=0 AND compensated=0 ORDER BY generation DESC, attempt.id DESC`, input[:])
+		WHERE substr(input, 1, 8)=? AND input=? AND outcome='ok' AND truncated=0 AND compensated=0 ORDER BY generation DESC, attempt.id DESC`, input[:8], input[:])
 	if err != nil {
 		return nil, fmt.Errorf("results of input %s: %w", input.Short(), err)
 	}

@@ -44,7 +44,8 @@ func (tx *Tx) recordAttempt(a Attempt, f Finish) (Attempt, error) {
 		ON CONFLICT(name) DO UPDATE SET value = counter.value + 1`, "attempt"); err != nil {
 		return a, err
 	}
-	a.Started, a.Outcome, a.Out, a.EndSeq = tx.Now(), f.Outcome, out, f.EndSeq
+	a.Outcome, a.Out, a.EndSeq, a.Truncated = f.Outcome, out, f.EndSeq, f.Truncated
+	a.Started = tx.Now()
 	a.Ended = a.Started
 	a.ID, err = tx.insertID(`INSERT INTO attempt(id, run_id, task, number, outcome, process_id, started_ms, ended_ms,
 			branch_id, generation, decl, input, out, output, start_seq, end_seq, truncated)

@@ -302,7 +302,7 @@ func TestCheckEffects(t *testing.T) {
 		"still counts":                  `UPDATE effect SET comp='compensated', status='succeeded'`,
 		"which has ended":               `UPDATE effect SET comp='compensating', comp_op=1`,
 		"its effect is of another run":  `UPDATE attention SET run_id=2`,
-		"compensation: unknown field":   `UPDATE effect SET body='{"compensation":{"x":1}}'`,
+		"json: unknown field":           `UPDATE effect SET body='{"compensation":{"x":1}}'`,
 		"only 1 numbers were given":     `UPDATE effect SET id=40 WHERE id=1`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -205,6 +205,8 @@ func TestCompensationIsFenced(t *testing.T) {
 	_, err := p.m.Travel(context.Background(), travels["timetravel"])
 	require.ErrorIs(t, err, ledger.ErrFenced)
 	assert.Empty(t, w.calls(), "the next one is not undone")
+	states, _, _ := p.outside()
+	assert.Equal(t, "[compensating][]", states, "nor does it say what came of this one")
 	p.m.Alive = func(ledger.Owner) bool { return false }
 	p.m.Handlers.Go["take"] = func(context.Context, sideeffect.Effect) error { return nil }
 	done, err := p.m.Recover(context.Background())

@@ -136,18 +136,24 @@ func TestD24BackOffAcrossAResume(t *testing.T) {
 def main(ctx):
     flaky = sh("exit 5", name="flaky", fx="pure", retry={"max": 2, "delay": "1h"}, fallback="fell")
     sh("test -e $WORLD/quick || sleep 60", name="beside", fx="pure").out()
+    sh("true", name="later", fx="pure").out()
     return flaky.out()
 `)
 	r := l.stopAt(workflow.Retried, "flaky", func(ctx context.Context) (*workflow.Result, error) {
 		return workflow.Start(ctx, l.opt, p, "", nil)
 	})
+	for _, e := range l.log(r.Run) {
+		if e.Type == workflow.EventRetry {
+			assert.Contains(t, string(e.Body), `"due":"2030-01-01T01:00:00Z"`)
+		}
+	}
 	c.move(59 * time.Minute)
-	r = l.stopAt(workflow.Started, "beside", func(ctx context.Context) (*workflow.Result, error) {
+	require.NoError(t, os.WriteFile(filepath.Join(world, "quick"), nil, 0o644))
+	r = l.stopAt(workflow.Settled, "later", func(ctx context.Context) (*workflow.Result, error) {
 		return workflow.Resume(ctx, l.opt, r.Run, workflow.ResumeOptions{})
 	})
 	assert.Equal(t, []string{"failed"}, l.attempts(r.Run, "flaky"), "it is not its time yet")
 	c.move(time.Minute)
-	require.NoError(t, os.WriteFile(filepath.Join(world, "quick"), nil, 0o644))
 	r = l.resume(r.Run)
 	require.NoError(t, r.Err)
 	assert.Equal(t, "fell", r.Value)

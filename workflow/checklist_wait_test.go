@@ -256,7 +256,7 @@ func TestD51AnswerOfAnotherQuestion(t *testing.T) {
 	source := func(plan string) string {
 		return `
 def main(ctx):
-    plan = sh("echo ` + plan + `", name="plan")
+    plan = sh("echo ` + plan + `", name="plan", key="k")
     if signal("ok", of=plan).out():
         return sh("echo done " + plan.out(), name="act").out()
 `
@@ -272,4 +272,9 @@ def main(ctx):
 	r = l.resume(r.Run)
 	require.NoError(t, r.Err)
 	assert.Equal(t, "done two", r.Value)
+
+	r = l.start(source("three"))
+	l.send(r.Run, "ok", "true")
+	r = l.resume(r.Run, source("four"))
+	assert.Equal(t, "waiting", r.Status, "the yes that nobody has taken yet was to another plan")
 }

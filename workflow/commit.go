@@ -158,7 +158,7 @@ func (e *engine) finishAttempt(tx *ledger.Tx, t *task) error {
 		e.used[s.attempt.ID] = true
 		return s.write(tx)
 	}
-	s.attempt.Number = int(t.attempt)
+	s.attempt.Number, s.attempt.Decl = int(t.attempt), snapshot.Hash{} // its frame has what was declared
 	a, err := tx.RecordAttempt(s.attempt, s.end)
 	if err != nil {
 		return err

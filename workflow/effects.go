@@ -173,6 +173,10 @@ func (m made) settle(tx *ledger.Tx, now sideeffect.Effect) error {
 			e.Fields[name] = v
 		}
 	})
+	var known *sideeffect.TransitionError
+	if errors.As(err, &known) {
+		return nil // somebody has said meanwhile what came of it, and that stands
+	}
 	return err
 }
 

@@ -195,3 +195,31 @@ def main(ctx):
 	}
 	assert.Positive(t, between, "no kill was in the middle")
 }
+
+// What somebody says of an effect while it goes on stands.
+func TestEffectSettledByHand(t *testing.T) {
+	l := newLab(t)
+	l.opt.On = func(p workflow.Progress) {
+		if p.Line == "ready" {
+			assert.NoError(t, l.opt.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+				_, err := tx.Settle(1, sideeffect.Succeeded, nil)
+				return err
+			}))
+			l.write("../go", "")
+		}
+	}
+	r := l.start("def main(ctx):\n    effect('echo ready; until test -e ../go; do sleep 0.01; done; exit 3', name='x').result()\n")
+	require.NoError(t, r.Err)
+	assert.Equal(t, sideeffect.Succeeded, l.effects()[0].Status)
+}
+
+// A call that may have arrived is not taken for failed because the same call,
+// made again, is refused.
+func TestUnknownStays(t *testing.T) {
+	l := newLab(t)
+	body := "def main(ctx):\n    effect('test -e first && exit 3; touch first; kill -9 $$', name='x', fx='write', undo='true', retry={\"max\": 2, \"keep_files\": True}).result()\n"
+	require.NoError(t, l.start(body).Err)
+	es := l.effects()
+	require.Len(t, es, 1)
+	assert.Equal(t, sideeffect.Unknown, es[0].Status)
+}

@@ -112,8 +112,8 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	o.On = func(p workflow.Progress) {
-		if p.Kind == workflow.Settled {
-			fmt.Println(p.State, p.Task)
+		if p.Kind == workflow.Started { // what is kept does not start
+			fmt.Printf("%s, attempt %d\n", p.Task, p.Attempt)
 		}
 	}
 	var r *workflow.Result
