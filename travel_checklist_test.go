@@ -335,3 +335,24 @@ func TestT150FinishedRun(t *testing.T) {
 	require.Error(t, err)
 	assert.Empty(t, f.ran())
 }
+
+// Two moves that begin with the same files are told apart: what each of them did
+// is its own.
+func TestMovesFromTheSameFiles(t *testing.T) {
+	f := newFlow(t)
+	require.Equal(t, "ok", f.run(threeSteps).Status)
+	back := func() {
+		t.Helper()
+		_, err := f.Undo(ctx, retcon.MoveOptions{})
+		require.NoError(t, err)
+	}
+	_, err := f.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: 1, LedgerOnly: true})
+	require.NoError(t, err)
+	back()
+	_, err = f.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: 0})
+	require.NoError(t, err)
+	back()
+	_, err = f.Restore(ctx, retcon.RestoreOptions{Ref: "r1@start"})
+	require.NoError(t, err)
+	assert.Equal(t, "", f.files())
+}

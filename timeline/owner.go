@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
@@ -16,7 +17,7 @@ import (
 func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Commit) (func(string) Owner, error) {
 	var points []ledger.Checkpoint
 	var attempts []ledger.Attempt
-	moves := make(map[string]*Plan) // safety commit -> what the move did next
+	moves := make(map[string]*Plan) // safety checkpoint -> what the move did next
 	err := m.DB.View(ctx, func(tx *ledger.Tx) error {
 		points = append(points, from)
 		err := tx.CheckpointsAfter(m.WorktreeID, from.ID, func(c ledger.Checkpoint) error {
@@ -40,8 +41,8 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 				if o.Result != ledger.ResultOK || o.Started.Before(from.Created.Add(-clockSlack)) {
 					continue
 				}
-				if p, err := decodePlan(o.Plan); err == nil && len(o.Worktrees) > 0 {
-					moves[o.Worktrees[0].Safety] = p
+				if r, err := decodeResult(o); err == nil {
+					moves[r.Safety] = r.Plan
 				}
 			}
 			before = ops[len(ops)-1].ID
@@ -66,9 +67,9 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 			who = Run
 		}
 		var ours map[string]vcs.State
-		if a.Tier == ledger.TierSafety && moves[a.Commit] != nil {
+		if did := moves[fmt.Sprintf("c%d", a.ID)]; did != nil {
 			ours = make(map[string]vcs.State)
-			for _, s := range moves[a.Commit].Changes {
+			for _, s := range did.Changes {
 				ours[s.Path] = s.New
 			}
 		}
