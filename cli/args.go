@@ -12,7 +12,7 @@ import (
 // verbatim names the commands whose arguments are another program's command
 // line. Their own flags end at the first argument, as with env or nice, so that
 // "retcon exec claude --json" gives --json to claude.
-var verbatim = map[string]bool{"exec": true, completeName: true}
+var verbatim = map[string]bool{"exec": true, "hook": true, completeName: true}
 
 // words is a command line taken apart. The flag library stops looking for flags
 // at the first argument; people and agents write them anywhere. So the line is

@@ -3,6 +3,8 @@ package timeline
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
@@ -16,7 +18,7 @@ import (
 // there is nothing of anybody's to lose.
 func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Commit) (func(string) Owner, error) {
 	var points []ledger.Checkpoint
-	var attempts []ledger.Attempt
+	var attempts, others []ledger.Attempt
 	moves := make(map[string]*Plan) // safety checkpoint -> what the move did next
 	err := m.DB.View(ctx, func(tx *ledger.Tx) error {
 		points = append(points, from)
@@ -29,7 +31,7 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 		if err != nil {
 			return err
 		}
-		if attempts, err = tx.Attempts(from.RunID); err != nil {
+		if attempts, others, err = m.windows(tx, from); err != nil {
 			return err
 		}
 		for before := int64(0); ; {
@@ -65,6 +67,9 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 		who := Outside
 		if covered(attempts, a.ID, b.ID) || b.RunID == from.RunID && b.Note == checkpoint.Placed {
 			who = Run
+			if covered(others, a.ID, b.ID) { // which of the two, nobody saw
+				who = Both
+			}
 		}
 		var ours map[string]vcs.State
 		if did := moves[fmt.Sprintf("c%d", a.ID)]; did != nil {
@@ -95,6 +100,47 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 		}
 		return Outside // differs, and no capture saw how: not ours to touch
 	}, nil
+}
+
+// session is the kind of a run that is an agent's conversation. Several can go on
+// in one worktree.
+const session = "session"
+
+// windows are the attempts of the run that a checkpoint belongs to and, of a
+// session, those of other sessions in the worktree that can have changed
+// something since.
+func (m *Mover) windows(tx *ledger.Tx, from ledger.Checkpoint) (own, others []ledger.Attempt, err error) {
+	run, err := tx.Run(from.RunID)
+	if err != nil {
+		return nil, nil, err
+	}
+	runs := []ledger.Run{run}
+	if run.Kind == session { // a workflow's are inside its tasks, and an exec around others: those are no rivals
+		all, err := tx.Runs(ledger.RunQuery{Worktree: m.WorktreeID, Limit: 1000})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range all {
+			if r.ID != run.ID && r.Kind == session && !r.Updated.Before(from.Created.Add(-clockSlack)) {
+				runs = append(runs, r)
+			}
+		}
+	}
+	for _, r := range runs {
+		all, err := tx.Attempts(r.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.Kind == session { // of a prompt, only its calls change files; in between the user does
+			all = slices.DeleteFunc(all, func(a ledger.Attempt) bool { return !strings.Contains(a.Task, "[") })
+		}
+		if r.ID == from.RunID {
+			own = all
+		} else {
+			others = append(others, all...)
+		}
+	}
+	return own, others, nil
 }
 
 // covered tells that the time between two checkpoints lies within an attempt.

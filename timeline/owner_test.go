@@ -1,10 +1,14 @@
 package timeline_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
+	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/timeline"
+	"github.com/stretchr/testify/require"
 )
 
 // What a move of ours did is nobody's change: after an undo the run's changes
@@ -70,4 +74,49 @@ func TestOwnerOfAnOpenAttempt(t *testing.T) {
 	p.restore(timeline.Request{To: start, Steal: true})
 	p.is("a", "1")
 	p.update(func(tx *ledger.Tx) error { return tx.FinishAttempt(at.ID, ledger.Finish{Outcome: "interrupted"}) })
+}
+
+// Where the calls of two sessions overlap, nobody saw whose change it was:
+// rewinding one does not take the other's work silently.
+func TestOverlappingSessions(t *testing.T) {
+	p := openPlace(t, t.TempDir())
+	ctx := context.Background()
+	r := &checkpoint.Recorder{Ledger: p.db, Worktree: p.w, Host: "test"}
+	point := func(run int64) ledger.Checkpoint {
+		c, err := r.Record(ctx, checkpoint.What{Tier: ledger.TierTool, Run: run})
+		require.NoError(t, err)
+		return c.Checkpoint
+	}
+	p.update(func(tx *ledger.Tx) error {
+		for range 2 {
+			if _, err := tx.CreateRun(ledger.Run{Source: "claude", Kind: "session", WorktreeID: p.m.WorktreeID}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	call := func(run, before, after int64) {
+		p.update(func(tx *ledger.Tx) error {
+			a, err := tx.StartAttempt(ledger.Attempt{RunID: run, Task: fmt.Sprintf("prompt-1/Bash[%d]", before), Before: before, Owner: p.m.Owner})
+			if err != nil {
+				return err
+			}
+			return tx.FinishAttempt(a.ID, ledger.Finish{Outcome: ledger.OutcomeOK, After: after})
+		})
+	}
+	p.write("alone", "0")
+	p.write("shared", "0")
+	start := point(1)
+	p.write("alone", "1")
+	one := point(1) // only the first session's call goes on up to here
+	p.write("shared", "1")
+	two := point(2)
+	end := point(1)
+	call(1, start.ID, end.ID)
+	call(2, one.ID, two.ID)
+	_, err := p.m.Move(ctx, timeline.Request{To: start, Target: "c1"})
+	var conflict *timeline.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.Len(t, conflict.Plan.Conflicts, 1)
+	require.Equal(t, "shared", conflict.Plan.Conflicts[0].Path)
 }

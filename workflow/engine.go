@@ -195,6 +195,13 @@ func (e *engine) step(ctx context.Context) (again bool, err error) {
 		e.quiet.Wait()
 	}
 	moved, err := e.settleReady(ctx)
+	if err != nil && ctx.Err() != nil { // it could not look things up any more
+		e.stop(ErrInterrupted)
+		moved, err = true, nil
+		if e.done {
+			moved = false
+		}
+	}
 	if err != nil || moved {
 		e.mu.Unlock()
 		return true, err

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/retcon-dev/retcon/workflow"
@@ -191,4 +192,34 @@ def main(ctx):
 `)
 	require.NoError(t, r.Err)
 	assert.Equal(t, []value.V{int64(1), int64(36), int64(3), "x", true}, r.Value)
+}
+
+// Stopped while what was recorded is looked up, a run is interrupted like at any
+// other moment, and can be resumed.
+func TestInterruptedWhileCatchingUp(t *testing.T) {
+	l := newLab(t)
+	source := `
+def main(ctx):
+    for i in range(20):
+        sh("echo %d" % i, name="step", fx="pure", key=str(i)).out()
+    sh("test -n \"$NOW\"", name="last", fx="pure").out()
+`
+	r := l.start(source)
+	require.Equal(t, "failed", r.Status)
+	stopped, stop := context.WithCancel(ctx)
+	o := l.opt
+	o.On = func(p workflow.Progress) {
+		if p.Kind == workflow.Declared {
+			stop()
+		}
+	}
+	again, err := workflow.Resume(stopped, o, r.Run, workflow.ResumeOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "interrupted", again.Status)
+	require.ErrorIs(t, again.Err, workflow.ErrInterrupted)
+	l.opt.Env = append(l.opt.Env, "NOW=1")
+	l.ran()
+	again = l.resume(r.Run)
+	require.NoError(t, again.Err)
+	assert.Equal(t, []string{"last"}, l.ran())
 }
