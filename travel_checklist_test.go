@@ -323,6 +323,8 @@ func TestT131RateLimit(t *testing.T) {
 	var limited *timeline.RateLimitError
 	require.ErrorAs(t, err, &limited)
 	assert.Equal(t, f.clock.Add(3600e9), limited.Retry)
+	_, err = agent.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: 1, DryRun: true})
+	require.NoError(t, err, "looking is free")
 }
 
 // T150: a finished run is not run again; one whose files are not what it left

@@ -142,7 +142,7 @@ func TestEleventhMoveIsRefused(t *testing.T) {
 		c.carry("undo_operation", nil)
 		require.Equal(t, whole, w.files(), i)
 	}
-	out := c.call("rewind_run", args{"run": "r1", "frame": 1})
+	out := c.call("rewind_run", c.confirmed("rewind_run", args{"run": "r1", "frame": 1})) // the plan may be looked at
 	assert.Equal(t, "RATE_LIMITED", out.err.Code)
 	assert.Regexp(t, `busy has moved this workspace too often; again at \d\d:\d\d:\d\d`, out.err.Message)
 	other := w.serve(mcp.Options{}, "idle")
