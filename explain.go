@@ -91,13 +91,7 @@ func explainMove(err error, e *Explained) bool {
 	case errors.As(err, &interrupted):
 		return e.is(CodeInterruptedMove, "retcon recover", "retcon doctor")
 	case errors.As(err, &conflict):
-		again := "retcon undo"
-		if p := conflict.Plan; p.Verb != ledger.VerbUndo {
-			again = "retcon " + p.Verb
-			if p.Verb == "restore" {
-				again += " " + p.Target
-			}
-		}
+		again := commandOf(conflict.Plan)
 		return e.is(CodeConflict, again+" --dry-run", again+" --conflicts theirs", again+" --conflicts mine")
 	case errors.As(err, &moved):
 		return e.is(CodeStalePlan, "retcon diff")
@@ -277,4 +271,41 @@ func explainRest(err error, e *Explained) bool {
 		return e.is(CodeInterrupted)
 	}
 	return false
+}
+
+// commandOf is the command that asks for a plan's move again, for hints.
+func commandOf(p *timeline.Plan) string {
+	verb := "retcon " + p.Verb
+	run, point, along := strings.Cut(p.Target, "@")
+	switch {
+	case p.Verb == ledger.VerbUndo || p.Verb == ledger.VerbRedo:
+		return verb
+	case p.Verb == "restore" || !along:
+		return verb + " " + shellWord(p.Target)
+	case p.Verb == timeline.VerbRewind:
+		return verb + " " + run + " " + point
+	case p.Verb == timeline.VerbRerun:
+		verb += " " + run
+		if p.History != nil {
+			for _, t := range p.History.Forced {
+				verb += " -n " + shellWord(t.Task)
+			}
+		}
+		return verb
+	}
+	task, attempt, numbered := cutAttempt(point)
+	verb += " " + run + " -n " + shellWord(task)
+	if numbered {
+		verb += " --attempt " + attempt
+	}
+	return verb
+}
+
+// cutAttempt takes the number of an attempt off a task.
+func cutAttempt(point string) (task, attempt string, ok bool) {
+	at := strings.LastIndexByte(point, '#')
+	if at < 0 || strings.Trim(point[at+1:], "0123456789") != "" || at == len(point)-1 {
+		return point, "", false
+	}
+	return point[:at], point[at+1:], true
 }

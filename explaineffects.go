@@ -25,7 +25,7 @@ func explainEffects(err error, e *Explained) bool {
 			e.Hints = append(e.Hints, fmt.Sprintf("retcon effects show %d", s.ID))
 		}
 		if p := blocked.Plan; p != nil {
-			e.Hints = append(e.Hints, fmt.Sprintf("retcon %s r%d --dry-run", p.Verb, blocked.Effects[0].Run))
+			e.Hints = append(e.Hints, commandOf(p)+" --dry-run")
 		}
 		return true
 	case errors.As(err, &stopped):

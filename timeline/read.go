@@ -3,12 +3,10 @@ package timeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/snapshot"
 	"github.com/retcon-dev/retcon/vcs"
@@ -90,18 +88,6 @@ type TaskChange struct {
 
 // Files counts paths that differ.
 type Files struct{ Added, Changed, Removed int }
-
-// CycleError says that a run is among those that it was forked from.
-type CycleError struct{ Run int64 }
-
-func (e *CycleError) Error() string { return fmt.Sprintf("r%d is a fork of itself", e.Run) }
-
-// DepthError says that forks of forks go deeper than anyone can have meant.
-type DepthError struct{ Run int64 }
-
-func (e *DepthError) Error() string {
-	return fmt.Sprintf("r%d is a fork of more than %d others, one of another", e.Run, maxDepth)
-}
 
 // maxDepth is how many forks may stand one on another.
 const maxDepth = 100
@@ -345,52 +331,6 @@ func (v *reading) checkpoint(id int64) (ledger.Checkpoint, error) {
 	return c, err
 }
 
-// restorable tells that a commit can be read. Whether all that it needs is
-// there, [vcs.Worktree.Complete] finds out, at the cost of a walk through it.
-func (v *reading) restorable(commit string) bool {
-	ok, known := v.states[commit]
-	if !known {
-		ok = true
-		if v.r.Worktree != nil {
-			_, err := v.r.Worktree.TreeOf(vcs.Commit(commit))
-			ok = err == nil
-		}
-		v.states[commit] = ok
-	}
-	return ok
-}
-
-// compare notes which two checkpoints the files of a frame are counted between.
-func (v *reading) compare(f *Frame, page []ledger.Frame, i int) error {
-	if f.Checkpoint == 0 || v.r.Worktree == nil {
-		return nil
-	}
-	if f.Seq == 0 {
-		return nil
-	}
-	before := int64(0)
-	if i+1 < len(page) && page[i+1].Seq == f.Seq-1 {
-		before = page[i+1].Checkpoint
-	} else {
-		earlier, err := v.tx.FrameAt(page[i].Branch, f.Seq-1, false)
-		if err != nil {
-			return err
-		}
-		before = earlier.Checkpoint
-	}
-	from, err := v.checkpoint(before)
-	if err != nil || from.ID == 0 {
-		return err
-	}
-	to := v.checkpoints[f.Checkpoint]
-	if from.Tree == to.Tree {
-		f.Files = &Files{}
-		return nil
-	}
-	v.pairs = append(v.pairs, pair{f, from, to})
-	return nil
-}
-
 // events counts the events that lead to each frame.
 func (v *reading) events(t *Tree) error {
 	if len(t.Frames) == 0 {
@@ -418,117 +358,4 @@ func (v *reading) events(t *Tree) error {
 		newest := page[len(page)-1]
 		from, idx = newest.Seq, int64(newest.Idx)+1
 	}
-}
-
-// forks adds the runs that begin at a tree's frames.
-func (v *reading) forks(t *Tree, owners []ledger.Branch, above map[int64]bool) error {
-	at := map[int64]int{}
-	for i, f := range t.Frames {
-		at[f.Seq] = i
-	}
-	hi := t.Branch.HeadSeq
-	for _, b := range owners {
-		if b.RunID != t.Run.ID {
-			break // those are forks of its ancestors
-		}
-		children, err := v.tx.Children(b.ID)
-		if err != nil {
-			return err
-		}
-		for _, c := range children {
-			i, shown := at[c.BaseSeq]
-			if c.RunID == t.Run.ID || c.BaseSeq > hi || !shown {
-				continue
-			}
-			child, err := v.fork(c, above)
-			if err != nil {
-				return err
-			}
-			if child != nil {
-				t.Frames[i].Forks = append(t.Frames[i].Forks, child)
-			}
-		}
-		hi = min(hi, b.BaseSeq)
-	}
-	return nil
-}
-
-// fork reads the run that a branch was made for. It is nil for the branches
-// that moves have made in it since.
-func (v *reading) fork(c ledger.Branch, above map[int64]bool) (*Tree, error) {
-	run, err := v.tx.Run(c.RunID)
-	if err != nil {
-		return nil, err
-	}
-	all, err := v.tx.Branches(c.RunID)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 || all[0].ID != c.ID {
-		return nil, nil
-	}
-	head, err := v.tx.BranchByID(run.HeadBranch)
-	if err != nil {
-		return nil, err
-	}
-	return v.tree(run, head, above, false)
-}
-
-// archived adds what was cut off the run.
-func (v *reading) archived(t *Tree, above map[int64]bool) error {
-	all, err := v.tx.Branches(t.Run.ID)
-	if err != nil {
-		return err
-	}
-	for _, b := range slices.Backward(all) {
-		if b.State != ledger.BranchArchived {
-			continue
-		}
-		cut, err := v.tree(t.Run, b, above, false)
-		if err != nil {
-			return err
-		}
-		if len(cut.Frames) == 0 { // it was moved again before it went on
-			continue
-		}
-		t.Archived = append(t.Archived, cut)
-	}
-	return nil
-}
-
-// count counts the files of all frames that were read, outside of the
-// transaction. What can't be compared is left unknown.
-func (v *reading) count() error {
-	known := map[[2]string]*Files{}
-	for _, p := range v.pairs {
-		if err := v.ctx.Err(); err != nil {
-			return err
-		}
-		trees := [2]string{p.from.Tree, p.to.Tree}
-		files, ok := known[trees]
-		if !ok {
-			changes, err := v.r.Worktree.Diff(v.ctx, vcs.Commit(p.from.Commit), vcs.Commit(p.to.Commit))
-			if err == nil {
-				files = counted(checkpoint.Shown(changes))
-			}
-			known[trees] = files
-		}
-		p.frame.Files = files
-	}
-	return nil
-}
-
-func counted(changes []vcs.FileChange) *Files {
-	var f Files
-	for _, c := range changes {
-		switch {
-		case c.Old.Kind == vcs.KindAbsent:
-			f.Added++
-		case c.New.Kind == vcs.KindAbsent:
-			f.Removed++
-		default:
-			f.Changed++
-		}
-	}
-	return &f
 }

@@ -103,8 +103,15 @@ func (t *Travel) point() string {
 		return fmt.Sprint(t.Frame)
 	case t.Attempt != 0:
 		return fmt.Sprintf("%s#%d", t.Task, t.Attempt)
-	case t.Verb == VerbRerun && len(t.Tasks) > 0:
-		return strings.Join(t.Tasks, ",")
+	case t.Verb == VerbRerun:
+		named := t.Tasks
+		if t.From != "" {
+			named = append(named[:len(named):len(named)], "from "+t.From)
+		}
+		if t.Failed {
+			named = append(named[:len(named):len(named)], "failed")
+		}
+		return strings.Join(named, ",")
 	}
 	return t.Task
 }
