@@ -141,6 +141,9 @@ func (m *Mover) carryOut(ctx context.Context, op *ledger.Op, staged *vcs.Staged,
 		}
 		crash.Point("move.head")
 	}
+	if err := staged.Settle(); err != nil {
+		return err
+	}
 	return m.finish(*op, ledger.ResultOK, res)
 }
 

@@ -26,7 +26,7 @@ func (m *Mover) captured(ctx context.Context, sync bool, do func(now *vcs.Captur
 	defer unshare()
 	crash.Point("move.capture")
 	m.progress("scan", 0, 0)
-	now, err := m.W.Capture(ctx, vcs.CaptureOptions{NoCaps: true, Sync: sync})
+	now, err := m.W.Capture(ctx, vcs.CaptureOptions{NoCaps: true, Quick: true, Sync: sync})
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func (m *Mover) rescueStage(ctx context.Context, o *ledger.Op, res *Result) erro
 // as it was before the move nor as it should be after was written since the
 // crash, and is kept in a rescue checkpoint first.
 func (m *Mover) forward(ctx context.Context, o *ledger.Op, p *Plan, target vcs.Commit, res *Result) error {
-	now, err := m.W.Capture(ctx, vcs.CaptureOptions{Sync: true, NoCaps: true})
+	now, err := m.W.Capture(ctx, vcs.CaptureOptions{Sync: true, NoCaps: true, Quick: true})
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,10 @@ func (m *Mover) forward(ctx context.Context, o *ledger.Op, p *Plan, target vcs.C
 	if err != nil {
 		return err
 	}
-	return m.rescue(ctx, o, staged, false, res)
+	if err := m.rescue(ctx, o, staged, false, res); err != nil {
+		return err
+	}
+	return staged.Settle()
 }
 
 // dedupe drops repeated paths.

@@ -21,6 +21,9 @@ type CaptureOptions struct {
 	Sync bool
 	// NoCaps captures files of any size.
 	NoCaps bool
+	// Quick stores small files as they are, for a capture that somebody waits
+	// for and that is seldom read. A Collect compresses them.
+	Quick bool
 	// Rescan distrusts the stat cache and reads every file.
 	Rescan bool
 	// Progress is told how many files have been looked at, from any goroutine.

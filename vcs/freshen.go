@@ -22,6 +22,7 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 		cache = &statCache{dirs: []*dirRec{root}}
 	}
 	wr := w.store.NewWriter()
+	wr.Plain = opt.Quick
 	defer wr.Abort()
 	prev := cache.facts
 	git, set, err := w.gitSide(prev.Git, wr, fresh || !w.execMatters() || cache.sparse())

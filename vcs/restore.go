@@ -16,7 +16,7 @@ func (w *Worktree) Restore(ctx context.Context, target Commit) (before Commit, c
 		return "", 0, err
 	}
 	defer release()
-	c, err := w.Capture(ctx, CaptureOptions{Sync: true, NoCaps: true})
+	c, err := w.Capture(ctx, CaptureOptions{Sync: true, NoCaps: true, Quick: true})
 	if err != nil {
 		return "", 0, err
 	}
@@ -34,7 +34,10 @@ func (w *Worktree) Restore(ctx context.Context, target Commit) (before Commit, c
 		return c.Commit, 0, err
 	}
 	n, err := s.Verify(ctx)
-	return c.Commit, n, err
+	if err != nil {
+		return c.Commit, n, err
+	}
+	return c.Commit, n, s.Settle()
 }
 
 // Restorable splits changes into those that going from Old to New can carry out,

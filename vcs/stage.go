@@ -55,6 +55,7 @@ type Staged struct {
 	opened  map[string]uint32 // directories made writable, and the bits they had
 	kept    []string
 	byPath  map[string]*dirRec
+	settled bool // the stage is empty
 }
 
 // Stage prepares changes: from Old, which is what the newest capture saw, to
@@ -146,7 +147,9 @@ func (s *Staged) Odd() []string {
 // Discard removes the stage. After Swap it gives up what was displaced.
 func (s *Staged) Discard() error {
 	s.closeDirs()
-	s.empty()
+	if !s.settled {
+		s.empty()
+	}
 	var errs []error
 	for _, f := range s.folders {
 		if f.mount != "" { // those first: only the manifest knows of them

@@ -34,7 +34,7 @@ func (s *Staged) TakeBack(cause error) error {
 
 // Swap carries out the steps by renames. If one fails, all that were done are
 // taken back, in reverse, and the worktree is what it was, unless the error is
-// a *RollbackError.
+// a *RollbackError. Until Settle a power cut can take any of the renames.
 func (s *Staged) Swap(ctx context.Context) error {
 	crash.Point("restore.swap")
 	for i := range s.steps {
@@ -49,12 +49,33 @@ func (s *Staged) Swap(ctx context.Context) error {
 		crash.Point("restore.swap.step")
 	}
 	s.closeWritable()
-	if err := s.sync(); err != nil {
-		return s.TakeBack(err)
-	}
 	crash.Point("restore.swapped")
 	return nil
 }
+
+// Settle removes what was displaced, and puts what is there now on disk. After
+// it nothing can be taken back. Call it when the worktree is as it should be,
+// and what had to be rescued is in the store.
+//
+// Neither waits for the other: what is displaced is in the capture that the move
+// began with, and that one is on disk.
+//
+// The error is a *RollbackError: it is not known what a power cut would leave.
+func (s *Staged) Settle() error {
+	synced := make(chan error, 1)
+	go func() { synced <- s.sync() }()
+	s.empty()
+	s.settled = true
+	crash.Point("restore.emptied")
+	if err := <-synced; err != nil {
+		return &RollbackError{Cause: err, Err: errors.New("it is removed")}
+	}
+	crash.Point("restore.settled")
+	return nil
+}
+
+// testOnlySync stands for syncFS.
+var testOnlySync func(fd int) error
 
 // Rollback takes back every step that was done, the last first.
 func (s *Staged) Rollback() error {
@@ -77,14 +98,18 @@ func (s *Staged) Rollback() error {
 
 // sync puts what was renamed on disk, in every mount.
 func (s *Staged) sync() error {
-	if err := syncFS(s.w.rootfd); err != nil {
+	sync := syncFS
+	if testOnlySync != nil {
+		sync = testOnlySync
+	}
+	if err := sync(s.w.rootfd); err != nil {
 		return fmt.Errorf("sync %s: %w", s.w.root, err)
 	}
 	for _, f := range s.folders {
 		if f.mount == "" {
 			continue
 		}
-		if err := syncFS(f.fd); err != nil {
+		if err := sync(f.fd); err != nil {
 			return fmt.Errorf("sync %s: %w", f.mount, err)
 		}
 	}

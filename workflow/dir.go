@@ -266,7 +266,9 @@ func (p *place) put(ctx context.Context, e *engine, to vcs.Commit, changes []vcs
 		return errors.Join(err, staged.Discard())
 	}
 	crash.Point("workflow.switched")
-	_, err = staged.Verify(ctx)
+	if _, err = staged.Verify(ctx); err == nil {
+		err = staged.Settle()
+	}
 	return errors.Join(err, staged.Discard())
 }
 

@@ -16,10 +16,11 @@ const (
 	levelRepack  = 9
 )
 
-// rawTree is the size up to which a capture stores trees as they are. Most of a
-// tree are ids, which do not compress: a third is saved, at ten times the price,
-// and again when the tree is read, until a repack makes a delta of it.
-const rawTree = 16 << 10
+// plainBelow is the size up to which a capture stores trees as they are, and
+// with Plain blobs. Most of a tree are ids, which do not compress: a third is
+// saved, at ten times the price, and again when the tree is read, until a repack
+// makes a delta of it.
+const plainBelow = 16 << 10
 
 // deflaters are pools of zlib writers, by level.
 var deflaters [levelRepack + 1]sync.Pool

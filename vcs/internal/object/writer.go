@@ -16,6 +16,8 @@ import (
 // hashing and compression run in the caller. A Writer holds the shared lock
 // from NewWriter until Commit or Abort, one of which must be called.
 type Writer struct {
+	Plain bool // small blobs are not compressed
+
 	s      *Store
 	unlock func()
 
@@ -64,7 +66,7 @@ func (w *Writer) AddHashed(id ID, kind Kind, data []byte) error {
 	buf.Reset()
 	buf.Write(appendHeader(buf.AvailableBuffer(), kind, int64(len(data)), 0))
 	level := levelCapture
-	if kind == Tree && len(data) <= rawTree {
+	if (kind == Tree || w.Plain) && len(data) <= plainBelow {
 		level = levelStore
 	}
 	deflate(buf, data, level)

@@ -1,0 +1,88 @@
+package vcs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// A restore has nothing left to fall back on once it is settled, so it says
+// when it cannot tell whether the disk has it, and until then keeps what it
+// displaced.
+func TestSettle(t *testing.T) {
+	defer func() { testOnlySync = nil }()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "plain")
+	write(t, dir, "a", "one")
+	write(t, dir, "b", "one")
+	w := open(t, dir, Options{Create: true})
+	one := capture(t, w)
+	write(t, dir, "a", "two")
+	require.NoError(t, os.Remove(filepath.Join(dir, "b")))
+
+	a := func() string {
+		data, err := os.ReadFile(filepath.Join(dir, "a"))
+		require.NoError(t, err)
+		return string(data)
+	}
+	release, err := w.Hold(ctx)
+	require.NoError(t, err)
+	defer release()
+	stage := func() *Staged {
+		now, err := w.Capture(ctx, CaptureOptions{Sync: true})
+		require.NoError(t, err)
+		changes, err := w.Diff(ctx, now.Commit, one.Commit)
+		require.NoError(t, err)
+		s, err := w.Stage(ctx, "test", changes)
+		require.NoError(t, err)
+		return s
+	}
+	s := stage()
+	require.NoError(t, s.Swap(ctx))
+	assert.Equal(t, "one", a())
+	require.NoError(t, s.Rollback(), "all that was displaced is there until it is settled")
+	assert.Equal(t, "two", a())
+	assert.NoFileExists(t, filepath.Join(dir, "b"))
+
+	require.NoError(t, s.Discard())
+
+	testOnlySync = func(int) error { return unix.EIO }
+	s = stage()
+	require.NoError(t, s.Swap(ctx), "a swap does not wait for the disk")
+	err = s.Settle()
+	var stuck *RollbackError
+	require.ErrorAs(t, err, &stuck)
+	require.ErrorIs(t, err, unix.EIO)
+	assert.Equal(t, "one", a())
+	require.NoError(t, s.Discard())
+}
+
+// What a quick capture stores as it is, a collection compresses.
+func TestQuick(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "plain")
+	for i := range 40 {
+		write(t, dir, fmt.Sprint("f", i), strings.Repeat(fmt.Sprintf("line %d\n", i), 400))
+	}
+	w := open(t, dir, Options{Create: true})
+	c, err := w.Capture(ctx, CaptureOptions{Quick: true})
+	require.NoError(t, err)
+	size := func() int64 {
+		own, _, _, err := w.StoreSize()
+		require.NoError(t, err)
+		return own
+	}
+	plain := size()
+	assert.Greater(t, plain, int64(40*400*6), "as they are")
+	_, err = w.Collect(ctx, CollectOptions{Full: true, Roots: func(yield func(Commit) error) error { return yield(c.Commit) }})
+	require.NoError(t, err)
+	assert.Less(t, size(), plain/5)
+	require.NoError(t, w.Complete(ctx, c.Commit))
+}
