@@ -89,7 +89,7 @@ func (s *Staged) hash(fd int, name string, st *fileStat) (object.ID, error) {
 // the error is a *VerifyError, or a *RollbackError when that failed.
 func (s *Staged) Verify(ctx context.Context) (verified int, err error) {
 	crash.Point("restore.verify")
-	err = s.each(ctx, cores(), func(st *step, h *hand) error {
+	err = each(ctx, s.w, s.steps, cores(), func(st *step, h *hand) error {
 		if st.kind == stepRmdir {
 			return nil
 		}

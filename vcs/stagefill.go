@@ -14,7 +14,7 @@ import (
 
 // fill writes the new content of every path to the stage, on all cores.
 func (s *Staged) fill(ctx context.Context) error {
-	return s.each(ctx, cores(), func(st *step, h *hand) error {
+	return each(ctx, s.w, s.steps, cores(), func(st *step, h *hand) error {
 		switch {
 		case st.kind != stepWrite:
 			return nil
@@ -97,7 +97,7 @@ const removers = 8
 // empty removes the files of the stage, on all cores. What it cannot remove
 // Discard tries again, and reports.
 func (s *Staged) empty() {
-	_ = s.each(context.Background(), removers, func(st *step, _ *hand) error {
+	_ = each(context.Background(), s.w, s.steps, removers, func(st *step, _ *hand) error {
 		if st.at != nil && st.at.fd >= 0 {
 			_ = unix.Unlinkat(st.at.fd, strconv.Itoa(st.n), 0)
 		}
@@ -143,25 +143,25 @@ const handful = 16
 func cores() int { return min(max(2, runtime.GOMAXPROCS(0)), 8) }
 
 // each runs f for every step, n at once, until one fails.
-func (s *Staged) each(ctx context.Context, n int, f func(st *step, h *hand) error) error {
+func each(ctx context.Context, w *Worktree, steps []step, n int, f func(st *step, h *hand) error) error {
 	var next atomic.Int64
 	var failed atomic.Bool
 	var first error
 	var once sync.Once
 	var wg sync.WaitGroup
 	work := func() {
-		h := &hand{rootfd: s.w.rootfd, fd: -1, buf: make([]byte, 0, 64<<10)}
+		h := &hand{rootfd: w.rootfd, fd: -1, buf: make([]byte, 0, 64<<10)}
 		defer h.close()
 		for !failed.Load() {
 			to := int(next.Add(handful))
 			from := to - handful
-			if from >= len(s.steps) {
+			if from >= len(steps) {
 				return
 			}
-			for i := from; i < min(to, len(s.steps)) && !failed.Load(); i++ {
+			for i := from; i < min(to, len(steps)) && !failed.Load(); i++ {
 				err := ctx.Err()
 				if err == nil {
-					err = f(&s.steps[i], h)
+					err = f(&steps[i], h)
 				}
 				if err != nil {
 					once.Do(func() { first = err })

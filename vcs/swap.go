@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -37,16 +39,31 @@ func (s *Staged) TakeBack(cause error) error {
 // a *RollbackError. Until Settle a power cut can take any of the renames.
 func (s *Staged) Swap(ctx context.Context) error {
 	crash.Point("restore.swap")
-	for i := range s.steps {
-		st := &s.steps[i]
-		err := ctx.Err()
-		if err == nil {
-			err = s.do(st)
+	for rest := s.steps; len(rest) > 0; {
+		writes := slices.IndexFunc(rest, func(st step) bool { return st.kind != stepWrite })
+		if writes < 0 {
+			writes = len(rest)
 		}
-		if err != nil {
-			return s.TakeBack(fmt.Errorf("restore %s: %w", st.change.Path, err))
+		if writes >= crowd {
+			if err := s.doWrites(ctx, rest[:writes]); err != nil {
+				return s.TakeBack(err)
+			}
 		}
-		crash.Point("restore.swap.step")
+		for i := range rest[:max(writes, 1)] {
+			st := &rest[i]
+			if st.done {
+				continue
+			}
+			err := ctx.Err()
+			if err == nil {
+				err = s.do(st)
+			}
+			if err != nil {
+				return s.TakeBack(fmt.Errorf("restore %s: %w", st.change.Path, err))
+			}
+			crash.Point("restore.swap.step")
+		}
+		rest = rest[max(writes, 1):]
 	}
 	s.closeWritable()
 	crash.Point("restore.swapped")
@@ -177,6 +194,35 @@ func (s *Staged) closeWritable() {
 		}
 		delete(s.opened, dir)
 	}
+}
+
+// crowd is how many files are swapped in at once, on all cores. Their order does
+// not matter: directories are made before, and go after.
+const crowd = 64
+
+// doWrites does steps, but for those that need a right lent first.
+func (s *Staged) doWrites(ctx context.Context, steps []step) error {
+	s.seen("") // makes what all of them look up
+	var one sync.Mutex
+	return each(ctx, s.w, steps, cores(), func(st *step, h *hand) error {
+		fd, base, err := h.parent(st.change.Path)
+		if err == nil {
+			err = s.doIn(st, fd, base)
+		}
+		switch err {
+		case nil:
+			st.done = true
+			if crash.Hook != nil { // it need not bear being called twice at once
+				one.Lock()
+				defer one.Unlock()
+				crash.Point("restore.swap.step")
+			}
+			return nil
+		case unix.EACCES, unix.EPERM:
+			return nil
+		}
+		return fmt.Errorf("restore %s: %w", st.change.Path, err)
+	})
 }
 
 func (s *Staged) do(st *step) error {

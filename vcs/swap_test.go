@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/retcon-dev/retcon/internal/crash"
 )
 
 // A restore has nothing left to fall back on once it is settled, so it says
@@ -85,4 +87,83 @@ func TestQuick(t *testing.T) {
 	require.NoError(t, err)
 	assert.Less(t, size(), plain/5)
 	require.NoError(t, w.Complete(ctx, c.Commit))
+}
+
+// Many files are swapped in at once. When one of them can't be, all are taken
+// back.
+func TestSwapCrowd(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "plain")
+	const files = 600
+	set := func(text string) {
+		for i := range files {
+			write(t, dir, fmt.Sprintf("d%d/f%d", i%7, i), fmt.Sprint(text, i))
+		}
+	}
+	tree := func() map[string]string {
+		all := make(map[string]string)
+		for i := range files {
+			path := fmt.Sprintf("d%d/f%d", i%7, i)
+			data, err := os.ReadFile(filepath.Join(dir, path))
+			require.NoError(t, err)
+			all[path] = string(data)
+		}
+		return all
+	}
+	set("one ")
+	w := open(t, dir, Options{Create: true})
+	one := capture(t, w)
+	before := tree()
+	set("two ")
+	after := tree()
+
+	passed := 0
+	crash.Hook = func(name string) {
+		if name != "restore.swap.step" {
+			return
+		}
+		if passed++; passed == 100 {
+			stages, err := filepath.Glob(filepath.Join(w.Folder(), "worktrees", "*-stage-*", fmt.Sprint(files-1)))
+			assert.NoError(t, err)
+			if assert.Len(t, stages, 1) {
+				assert.NoError(t, os.Remove(stages[0]))
+			}
+		}
+	}
+	_, _, err := w.Restore(ctx, one.Commit)
+	crash.Hook = nil
+	require.ErrorIs(t, err, unix.ENOENT)
+	assert.GreaterOrEqual(t, passed, 100)
+	assert.Equal(t, after, tree(), "all is taken back")
+
+	_, n, err := w.Restore(ctx, one.Commit)
+	require.NoError(t, err)
+	assert.Equal(t, files, n)
+	assert.Equal(t, before, tree())
+}
+
+// Among many files, those in a directory that denies it are swapped in too.
+func TestSwapCrowdReadOnly(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
+	dir := filepath.Join(t.TempDir(), "plain")
+	set := func(text string) {
+		for i := range 200 {
+			write(t, dir, fmt.Sprintf("d%d/f%d", i%3, i), fmt.Sprint(text, i))
+		}
+	}
+	set("one ")
+	locked := filepath.Join(dir, "d1")
+	require.NoError(t, os.Chmod(locked, 0o555))
+	t.Cleanup(func() { os.Chmod(locked, 0o755) })
+	w := open(t, dir, Options{Create: true})
+	one := capture(t, w)
+	require.NoError(t, os.Chmod(locked, 0o755))
+	set("two ")
+	require.NoError(t, os.Chmod(locked, 0o555))
+	_, n, err := w.Restore(context.Background(), one.Commit)
+	require.NoError(t, err)
+	assert.Equal(t, 200, n)
+	assert.Equal(t, one.Commit, capture(t, w).Commit)
 }
