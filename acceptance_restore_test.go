@@ -19,8 +19,8 @@ import (
 // What a restore must not destroy.
 
 // runs is what Exec runs, from a function that always succeeds.
-func runs(do func()) func(context.Context) (int, error) {
-	return func(context.Context) (int, error) { do(); return 0, nil }
+func runs(do func()) func(context.Context, []string) (int, error) {
+	return func(context.Context, []string) (int, error) { do(); return 0, nil }
 }
 
 func TestP16WhatOthersMadeIsKept(t *testing.T) {

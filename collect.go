@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retcon-dev/retcon/checkpoint"
+	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/vcs"
 )
 
@@ -71,6 +72,9 @@ func (w *Workspace) collect(ctx context.Context, o CollectOptions, keep time.Dur
 	}
 	out.Ops, out.Kept = append(out.Ops, pruned.Ops...), pruned.Kept
 	if !o.DryRun {
+		if err := forget(ctx, db, w.opt.Now().Add(-keep)); err != nil {
+			return err
+		}
 		got, err := w.vcs.Collect(ctx, vcs.CollectOptions{Roots: checkpoint.Live(ctx, db), Full: o.Full, Progress: w.progress})
 		if err != nil {
 			return err
@@ -78,5 +82,16 @@ func (w *Workspace) collect(ctx context.Context, o CollectOptions, keep time.Dur
 		out.Objects, out.FreedBytes = got.Live, out.FreedBytes+got.Freed
 	}
 	out.SizeBytes, out.SharedBytes, out.Packs, err = w.vcs.StoreSize()
+	return err
+}
+
+// forget deletes from the ledger what nothing can come back to: branches that
+// were cut off before a time by moves that can't be undone any more, and the
+// bodies that no row names.
+func forget(ctx context.Context, db *ledger.DB, before time.Time) error {
+	if _, err := db.PurgeBranches(ctx, before); err != nil {
+		return err
+	}
+	_, err := db.SweepContents(ctx, before)
 	return err
 }

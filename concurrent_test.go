@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ var (
 	childDir   = flag.String("child.dir", "", "run as another process: record checkpoints of this workspace")
 	childCount = flag.Int("child.count", 0, "how many")
 	childName  = flag.String("child.name", "", "in whose name")
+	childLine  = flag.String("child.line", "", "be retcon in that directory, with these arguments, a JSON list")
+	childAgent = flag.String("child.agent", "", "be an agent in that directory, under this name")
 	childFiles = flag.Bool("child.files", false, "write files instead, until killed")
 )
 
@@ -38,6 +41,11 @@ func TestMain(m *testing.M) {
 	switch {
 	case *childDir == "":
 		os.Exit(m.Run())
+	case *childLine != "":
+		dieAt(os.Getenv("CHILD_DIE"), os.Getenv("CHILD_LOG"))
+		os.Exit(beRetcon(*childDir, *childLine))
+	case *childAgent != "":
+		os.Exit(beAgent(*childDir, *childAgent))
 	case *childFiles:
 		scribble(*childDir)
 	}
@@ -45,6 +53,28 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// beRetcon is the program, in a process of its own.
+func beRetcon(dir, line string) int {
+	var args []string
+	if err := json.Unmarshal([]byte(line), &args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	env := cli.System()
+	env.Dir, env.Home = dir, "/nonexistent"
+	return cli.Main(append([]string{"retcon"}, args...), os.Stdin, os.Stdout, os.Stderr, env)
+}
+
+// asRetcon is a command that runs retcon as a process of its own in a directory.
+func asRetcon(t testing.TB, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	line, err := json.Marshal(args)
+	require.NoError(t, err)
+	return exec.Command(exe, "-child.dir="+dir, "-child.line="+string(line))
 }
 
 // child records checkpoints, each by a workspace opened anew as a hook would,

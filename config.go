@@ -1,11 +1,14 @@
 package retcon
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/retcon-dev/retcon/checkpoint"
+	"github.com/retcon-dev/retcon/sideeffect"
 	"github.com/retcon-dev/retcon/vcs"
 )
 
@@ -23,7 +26,13 @@ type Config struct {
 	MaxDelay time.Duration `toml:"max_delay" json:"max_delay"` // and how long at most
 
 	Disabled bool `toml:"disabled" json:"disabled"` // hooks of agents record nothing
+
+	// Rules say what else is an effect, and how it is undone.
+	Rules []Rule `toml:"rule" json:"rule"`
 }
+
+// Rule recognises an effect.
+type Rule = sideeffect.RuleConfig
 
 // Defaults is what zero fields of a Config mean. A Budget of 0 is none.
 func Defaults() Config {
@@ -60,7 +69,26 @@ func (c Config) Validate() error {
 	if slices.Contains(c.Include, "") {
 		return &ConfigError{Key: "include", Reason: "holds an empty pattern"}
 	}
+	if _, err := sideeffect.NewRules(sideeffect.Config{Trusted: true, Rules: c.Rules}); err != nil {
+		return &ConfigError{Key: "rule", Reason: strings.TrimPrefix(err.Error(), "rule ")}
+	}
 	return nil
+}
+
+// over is c where it says something, and the configuration of a repository where
+// it does not. How long history is kept, and whether any is made, a repository
+// does not say.
+func (c Config) over(project Config) Config {
+	c.MaxFile = cmp.Or(c.MaxFile, project.MaxFile)
+	c.IgnoredMax = cmp.Or(c.IgnoredMax, project.IgnoredMax)
+	c.IgnoredPerDir = cmp.Or(c.IgnoredPerDir, project.IgnoredPerDir)
+	if len(c.Include) == 0 {
+		c.Include = project.Include
+	}
+	if c.MaxDelay == 0 && c.Debounce == 0 { // one without the other may make no sense
+		c.Debounce, c.MaxDelay = project.Debounce, project.MaxDelay
+	}
+	return c
 }
 
 // or fills the fields that are zero.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/retcon-dev/retcon/checkpoint"
@@ -50,9 +51,11 @@ func (w *Workspace) Doctor(ctx context.Context, o DoctorOptions) (*Health, error
 		{"ledger", w.checkLedger},
 		{"moves", w.checkMoves},
 		{"owners", w.checkOwners},
+		{"configuration", w.checkProject},
 		{"checkpoints", func(ctx context.Context, h *Health) Check { return w.checkCheckpoints(ctx, h, o.Deep) }},
 		{"round trip", w.checkRoundTrip},
 		{"missed captures", w.checkMissed},
+		{"transcripts", w.checkTranscripts},
 	}
 	if o.Deep {
 		checks = append(checks, struct {
@@ -206,6 +209,25 @@ func (w *Workspace) checkOwners(ctx context.Context, _ *Health) Check {
 	return well("nothing is held by a process that died")
 }
 
+// checkProject looks at the configuration that comes with the repository. Not to
+// trust it is nothing that is wrong.
+func (w *Workspace) checkProject(context.Context, *Health) Check {
+	p := w.project
+	switch {
+	case p.Err != nil:
+		return unwell(p.Err)
+	case p.File == "":
+		return well("the repository brings none")
+	case p.Trusted:
+		return well("%s is trusted", ProjectFile)
+	case p.Waits():
+		c := well("%s", p.Waiting())
+		c.Hint = "retcon trust"
+		return c
+	}
+	return well("%s runs nothing", ProjectFile)
+}
+
 // checkCheckpoints reads the commit of every checkpoint; when deep, it looks for
 // every object that putting it back needs.
 func (w *Workspace) checkCheckpoints(ctx context.Context, h *Health, deep bool) Check {
@@ -279,22 +301,13 @@ func (w *Workspace) checkStore(ctx context.Context, _ *Health) Check {
 // checkRoundTrip captures a folder beside the store, changes it and puts it
 // back: what a move does, on this disk.
 func (w *Workspace) checkRoundTrip(ctx context.Context, _ *Health) Check {
-	dir, err := os.MkdirTemp(filepath.Join(w.Folder(), "worktrees"), "doctor-")
-	if err != nil {
-		return unwell(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := roundTrip(ctx, dir); err != nil {
+	if err := w.Scratch(func(dir string) error { return roundTrip(ctx, dir) }); err != nil {
 		return unwell(fmt.Errorf("capture and restore: %w", err))
 	}
 	return well("captured and restored a folder of its own")
 }
 
 func roundTrip(ctx context.Context, dir string) (err error) {
-	// A folder below a git directory is no workspace unless it has a store.
-	if err := os.MkdirAll(filepath.Join(dir, "."+vcs.StoreName, "store.git"), 0o700); err != nil {
-		return err
-	}
 	file, other := filepath.Join(dir, "file"), filepath.Join(dir, "link")
 	if err := os.WriteFile(file, []byte("as it was\n"), 0o640); err != nil {
 		return err
@@ -354,4 +367,35 @@ func (w *Workspace) checkMissed(context.Context, *Health) Check {
 		return well("none")
 	}
 	return ill("rm "+shellWord(w.missedPath()), "%d, the last: %s", n, last)
+}
+
+// checkTranscripts tells which conversations are only in our copy any more: a
+// client has deleted its file, or written it anew.
+func (w *Workspace) checkTranscripts(ctx context.Context, _ *Health) Check {
+	type key struct {
+		run  int64
+		path string
+	}
+	newest := map[key]ledger.Transcript{}
+	err := w.view(ctx, func(tx *ledger.Tx, _ ledger.Worktree) error {
+		return tx.AllTranscripts(func(t ledger.Transcript) error {
+			newest[key{t.RunID, t.Path}] = t
+			return nil
+		})
+	})
+	if err != nil {
+		return unwell(err)
+	}
+	var ours []string
+	for k, t := range newest {
+		info, err := os.Stat(k.path)
+		if err != nil || info.Size() < t.Size {
+			ours = append(ours, fmt.Sprintf("%s %s", runRef(k.run), k.path))
+		}
+	}
+	slices.Sort(ours)
+	if len(ours) > 0 {
+		return well("%d copied; only here: %s", len(newest), some(ours))
+	}
+	return well("%d copied", len(newest))
 }

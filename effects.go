@@ -76,22 +76,29 @@ func (e *EffectInputError) Error() string { return "effect: " + e.Reason }
 
 // handlers are what effects are undone with.
 func (w *Workspace) handlers() sideeffect.Handlers {
-	return sideeffect.Handlers{Dir: w.Root(), Env: commandEnv(w.opt.Env), Client: &http.Client{}, Go: w.opt.Handlers, Trusted: w.opt.Trusted}
+	return sideeffect.Handlers{Dir: w.Root(), Env: sideeffect.Environment(w.opt.Env), Named: w.opt.Env, Client: &http.Client{},
+		Go: w.opt.Handlers, Trusted: w.trusts, Offered: w.project.Digest}
 }
 
-// Effects lists what was done outside, newest first: by one run, or by all in
-// this worktree.
-func (w *Workspace) Effects(ctx context.Context, run string, limit int) ([]Effect, error) {
+// EffectsOptions select a page of effects, newest first.
+type EffectsOptions struct {
+	Run    string // only what this one did; what all in this worktree did when empty
+	Before int64  // only older than the effect of this number
+	Limit  int    // 200 when zero
+}
+
+// Effects lists what was done outside, newest first.
+func (w *Workspace) Effects(ctx context.Context, o EffectsOptions) ([]Effect, error) {
 	out := []Effect{}
 	err := w.view(ctx, func(tx *ledger.Tx, row ledger.Worktree) error {
-		q := ledger.EffectQuery{Worktree: row.ID, Limit: limit}
+		q := ledger.EffectQuery{Worktree: row.ID, Before: o.Before, Limit: o.Limit}
 		switch {
-		case run != "":
-			r, err := findRun(tx, row, run)
+		case o.Run != "":
+			r, err := findRun(tx, row, o.Run)
 			if err != nil {
 				return err
 			}
-			q = ledger.EffectQuery{Run: r.ID, Limit: limit}
+			q.Run, q.Worktree = r.ID, 0
 		case row.ID == 0:
 			return nil
 		}

@@ -99,7 +99,7 @@ def main(ctx):
 func TestT109EffectIsRecorded(t *testing.T) {
 	f, tr := newFlow(t), newTracker(t)
 	require.Equal(t, "ok", f.run(tr.ticketed()).Status)
-	all, err := f.Effects(ctx, "r1", 0)
+	all, err := f.Effects(ctx, retcon.EffectsOptions{Run: "r1"})
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	e := all[0]
@@ -161,7 +161,7 @@ func (f *flow) needsAttention() []string {
 }
 
 func (f *flow) states() string {
-	all, err := f.Effects(ctx, "r1", 0)
+	all, err := f.Effects(ctx, retcon.EffectsOptions{Run: "r1"})
 	require.NoError(f.t, err)
 	var words []string
 	for _, e := range all {
@@ -360,7 +360,7 @@ def main(ctx):
     sh("gh issue create --title it --body x && echo 2 > build.txt", name="build").out()
     sh("gh issue view 7", name="look").out()
 `).Status)
-	all, err := f.Effects(ctx, "r1", 0)
+	all, err := f.Effects(ctx, retcon.EffectsOptions{Run: "r1"})
 	require.NoError(t, err)
 	require.Len(t, all, 1, "looking is no effect")
 	assert.Equal(t, "gh issue create", all[0].Rule)

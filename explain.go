@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
@@ -31,7 +32,8 @@ const (
 	CodeInterruptedMove    = "INTERRUPTED_MOVE"
 	CodeDamaged            = "DAMAGED"
 	CodeInterrupted        = "INTERRUPTED"
-	CodeBody               = "BODY" // a fault of a workflow's file
+	CodeBody               = "BODY"   // a fault of a workflow's file
+	CodeConfig             = "CONFIG" // a configuration that can't be used
 
 	CodeEffectBlocked  = "TIME_TRAVEL_SIDE_EFFECT_BLOCKED" // something done outside is in the way
 	CodeNeedsAttention = "NEEDS_ATTENTION"                 // it could not be undone
@@ -42,6 +44,10 @@ type Explained struct {
 	Code    string   `json:"code"`
 	Message string   `json:"message"` // one line, lower case
 	Hints   []string `json:"hints"`   // each a command one can paste
+
+	// Of what is locked: who holds it, "" when that is not known, and since when.
+	Holder string     `json:"holder,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
 }
 
 // Explain chooses code, message and hints for an error. It is the only place
@@ -58,7 +64,7 @@ func Explain(err error) Explained {
 		}
 	}
 	var stopped *StoppedError
-	if errors.As(err, &stopped) {
+	if errors.As(err, &stopped) && stopped.Program == "" {
 		e.Hints = append(e.Hints, "retcon resume "+stopped.Run)
 	}
 	return e
@@ -67,7 +73,26 @@ func Explain(err error) Explained {
 // explanations are tried in order; each says whether the error is its own. What
 // tells more comes before what it may be wrapped around.
 var explanations = []func(error, *Explained) bool{
-	explainEffects, explainSelf, explainMove, explainBody, explainRun, explainReference, explainRow, explainDamage, explainPlace, explainRoom, explainRest,
+	explainEffects, explainSelf, explainTrust, explainMove, explainBody, explainRun, explainReference, explainRow, explainDamage, explainPlace, explainRoom, explainRest,
+}
+
+// held is is for what somebody holds.
+func (e *Explained) held(code, holder string, since time.Time, hints ...string) bool {
+	e.Holder = holder
+	if !since.IsZero() {
+		utc := since.UTC()
+		e.Since = &utc
+	}
+	return e.is(code, hints...)
+}
+
+// heldBy is held for a process.
+func (e *Explained) heldBy(code string, by ledger.Owner, since time.Time, hints ...string) bool {
+	holder := ""
+	if by != (ledger.Owner{}) {
+		holder = by.String()
+	}
+	return e.held(code, holder, since, hints...)
 }
 
 func (e *Explained) is(code string, hints ...string) bool {
@@ -80,6 +105,7 @@ func explainMove(err error, e *Explained) bool {
 	var (
 		conflict    *timeline.ConflictError
 		moved       *timeline.BaseMovedError
+		stale       *timeline.StaleHistoryError
 		live        *timeline.LiveRunError
 		limited     *timeline.RateLimitError
 		moving      *timeline.MovingError
@@ -95,12 +121,14 @@ func explainMove(err error, e *Explained) bool {
 		return e.is(CodeConflict, again+" --dry-run", again+" --conflicts theirs", again+" --conflicts mine")
 	case errors.As(err, &moved):
 		return e.is(CodeStalePlan, "retcon diff")
+	case errors.As(err, &stale):
+		return e.is(CodeStalePlan, fmt.Sprintf("retcon timeline r%d", stale.Run))
 	case errors.As(err, &live):
-		return e.is(CodeLocked, "retcon runs")
+		return e.heldBy(CodeLocked, live.Owner, live.Since, "retcon runs")
 	case errors.As(err, &limited):
 		return e.is(CodeRateLimited)
 	case errors.As(err, &moving):
-		return e.is(CodeLocked, "retcon op log")
+		return e.held(CodeLocked, moving.Holder, time.Time{}, "retcon op log")
 	case errors.Is(err, timeline.ErrDeclined):
 		e.Message = "declined: nothing was changed"
 		return e.is(CodeRefused)
@@ -165,7 +193,7 @@ func explainRow(err error, e *Explained) bool {
 		if !checkpoint.Alive(open.Owner) {
 			return e.is(CodeInterruptedMove, "retcon recover")
 		}
-		return e.is(CodeOpInProgress, fmt.Sprintf("retcon op show %d", open.Op))
+		return e.heldBy(CodeOpInProgress, open.Owner, open.Since, fmt.Sprintf("retcon op show %d", open.Op))
 	case errors.As(err, &reuse):
 		return e.is(CodeRequestKeyReuse, fmt.Sprintf("retcon op show %d", reuse.Op))
 	case errors.As(err, &repeated):
@@ -174,7 +202,7 @@ func explainRow(err error, e *Explained) bool {
 		e.Message = "another directory stands at " + root.Path + " than the one whose history was recorded"
 		return e.is(CodeRefused, "retcon init --adopt")
 	case errors.As(err, &locked):
-		return e.is(CodeLocked)
+		return e.heldBy(CodeLocked, locked.Owner, locked.Since)
 	case errors.Is(err, ledger.ErrFenced):
 		e.Message = "another process has taken this move over"
 		return e.is(CodeLocked, "retcon op log")
@@ -244,7 +272,7 @@ func explainPlace(err error, e *Explained) bool {
 	case errors.As(err, &config):
 		return e.is(CodeUsage, "retcon config")
 	case errors.As(err, &locked):
-		return e.is(CodeLocked, "retcon op log")
+		return e.held(CodeLocked, locked.Holder, locked.Since, "retcon op log")
 	}
 	return false
 }

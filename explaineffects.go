@@ -3,9 +3,11 @@ package retcon
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/retcon-dev/retcon/sideeffect"
 	"github.com/retcon-dev/retcon/timeline"
+	"github.com/retcon-dev/retcon/workflow"
 )
 
 // explainEffects knows what was done outside and is in the way.
@@ -17,12 +19,25 @@ func explainEffects(err error, e *Explained) bool {
 		input   *EffectInputError
 		none    *EffectError
 		failed  *timeline.RequestFailedError
+		stands  *workflow.StandingError
 	)
 	switch {
+	case errors.As(err, &stands):
+		e.is(CodeEffectBlocked)
+		for _, t := range stands.Tasks {
+			for _, f := range t.Effects {
+				e.Hints = append(e.Hints, fmt.Sprintf("retcon effects show %d", f.ID))
+			}
+		}
+		e.Hints = append(e.Hints, fmt.Sprintf("retcon resume r%d --force", stands.Run))
+		return true
 	case errors.As(err, &blocked):
 		e.is(CodeEffectBlocked)
 		for _, s := range blocked.Effects {
 			e.Hints = append(e.Hints, fmt.Sprintf("retcon effects show %d", s.ID))
+		}
+		if slices.ContainsFunc(blocked.Effects, func(s EffectStep) bool { return s.Reason == string(sideeffect.Untrusted) }) {
+			e.Hints = append(e.Hints, "retcon trust")
 		}
 		if p := blocked.Plan; p != nil {
 			e.Hints = append(e.Hints, commandOf(p)+" --dry-run")

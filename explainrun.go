@@ -48,6 +48,7 @@ func explainRun(err error, e *Explained) bool {
 		finished *workflow.FinishedError
 		live     *workflow.LiveError
 		other    *workflow.NotWorkflowError
+		program  *workflow.GoProgramError
 		nothing  *workflow.NothingBegunError
 		wait     *workflow.WaitError
 		several  *workflow.AmbiguousWaitError
@@ -72,18 +73,28 @@ func explainRun(err error, e *Explained) bool {
 				e.Message += " since " + locked.Since.Format("15:04")
 			}
 		}
-		return e.is(CodeLocked, "retcon runs", fmt.Sprintf("retcon cancel r%d", live.Run))
+		hints := []string{"retcon runs", fmt.Sprintf("retcon cancel r%d", live.Run)}
+		if locked == nil {
+			return e.is(CodeLocked, hints...)
+		}
+		return e.heldBy(CodeLocked, locked.Owner, locked.Since, hints...)
 	case errors.As(err, &locked) && locked.Owner.PID != 0:
 		e.Message = fmt.Sprintf("another run goes on in this worktree, by pid %d since %s", locked.Owner.PID, locked.Since.Format("15:04"))
-		return e.is(CodeLocked, "retcon runs")
+		return e.heldBy(CodeLocked, locked.Owner, locked.Since, "retcon runs")
 	case errors.As(err, &other):
 		return e.is(CodeUsage, "retcon runs")
+	case errors.As(err, &program):
+		return e.is(CodeRefused, fmt.Sprintf("retcon show r%d", program.Run))
 	case errors.As(err, &nothing):
 		return e.is(CodeFailed, "retcon runs")
 	case errors.As(err, &wait):
 		e.is(CodeNotFound)
-		for _, name := range wait.Waiting {
-			e.Hints = append(e.Hints, fmt.Sprintf("retcon signal r%d %s", wait.Run, shellWord(name)))
+		for i, name := range wait.Waiting {
+			hint := fmt.Sprintf("retcon signal r%d %s", wait.Run, shellWord(name))
+			if i < len(wait.Answers) && wait.Answers[i] != "" {
+				hint += " --value " + shellWord(wait.Answers[i])
+			}
+			e.Hints = append(e.Hints, hint)
 		}
 		if len(wait.Waiting) == 0 {
 			e.Hints = append(e.Hints, fmt.Sprintf("retcon show r%d", wait.Run))

@@ -35,8 +35,10 @@ var floors = []struct{ room, may string }{
 	{".", "snapshot sideeffect agent vcs ledger checkpoint cassette timeline workflow internal/crash internal/redact"},
 	{"mcp", ". snapshot timeline"},
 	{"web", ". snapshot timeline"},
-	{"cli", ". snapshot agent timeline mcp web"},
+	{"cli/handover", ""},
+	{"cli", ". snapshot agent timeline mcp web cli/handover"},
 	{"cli/retcon", "cli"},
+	{"cli/retcon-hook", "cli/handover"},
 }
 
 // helpers are rooms that only tests may enter.

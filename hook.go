@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/retcon-dev/retcon/agent"
+	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
 )
 
@@ -63,7 +64,7 @@ func (w *Workspace) Hook(ctx context.Context, o HookOptions) ([]byte, error) {
 	answer, err := w.hook(ctx, o)
 	if err != nil {
 		err = fmt.Errorf("hook %s %s: %w", o.Agent, o.Event, err)
-		w.missed("hook", err)
+		w.missedHook(o, err)
 		return nil, err
 	}
 	return answer, nil
@@ -73,9 +74,6 @@ func (w *Workspace) hook(ctx context.Context, o HookOptions) ([]byte, error) {
 	e, err := agent.Decode(o.Agent, o.Event, o.Payload)
 	if err != nil {
 		return nil, err
-	}
-	if e.Kind == agent.SubagentStart && e.Subagent == e.Session { // its session is its own
-		e.Kind, e.Subagent = agent.SessionStart, ""
 	}
 	if unrecorded(e.Kind) {
 		return nil, nil
@@ -93,7 +91,7 @@ func (w *Workspace) hook(ctx context.Context, o HookOptions) ([]byte, error) {
 	owner := w.owner()
 	owner.Name = e.Agent
 	if o.Client != 0 {
-		owner.PID, owner.Start = int64(o.Client), 0
+		owner = checkpoint.Process(e.Agent, o.Client)
 	}
 	s, err := w.session(ctx, e, owner)
 	if err != nil {
@@ -103,6 +101,7 @@ func (w *Workspace) hook(ctx context.Context, o HookOptions) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer s.done()
 	note, err := s.record(ctx)
 	if err != nil {
 		return nil, err
@@ -118,7 +117,12 @@ func (s *session) record(ctx context.Context) (note string, err error) {
 	case agent.ToolBefore:
 		return "", s.before(ctx)
 	case agent.ToolAfter, agent.ToolFailed:
-		return "", s.after(ctx)
+		first := s.first(ctx)
+		if err := s.after(ctx); err != nil || !first {
+			return "", err
+		}
+		s.catchUp(ctx) // by now the client has written the prompt down
+		return "", nil
 	case agent.ToolBatch, agent.BackgroundEnd:
 		return "", s.close(ctx, s.named())
 	case agent.TurnEnd:
@@ -130,11 +134,14 @@ func (s *session) record(ctx context.Context) (note string, err error) {
 	case agent.SessionEnd:
 		return "", s.end(ctx)
 	case agent.SessionStart:
-		return "", s.note(ctx, EventSessionStart, map[string]string{"source": s.event.Source, "model": s.event.Model})
+		if err := s.began(ctx); err != nil {
+			return "", err
+		}
+		return s.where(ctx)
 	case agent.Compact:
 		return "", s.note(ctx, EventCompact, map[string]string{"reason": s.event.Reason})
 	case agent.Rewind:
-		return "", s.note(ctx, EventNativeRewind, map[string]string{"entry": s.event.Entry})
+		return "", s.rewind(ctx)
 	}
 	return "", nil
 }
@@ -142,7 +149,11 @@ func (s *session) record(ctx context.Context) (note string, err error) {
 // note records an event that has nothing to do with files.
 func (s *session) note(ctx context.Context, kind string, body any) error {
 	return s.db.Update(ctx, func(tx *ledger.Tx) error {
-		return tx.AppendEvents(s.branch, []ledger.Event{{Type: kind, Actor: s.event.Agent, Body: encodedBody(body)}})
+		head, err := tx.RunHead(s.run.ID)
+		if err != nil {
+			return err
+		}
+		return tx.AppendEvents(head.ID, []ledger.Event{{Type: kind, Actor: s.event.Agent, Body: encodedBody(body)}})
 	})
 }
 

@@ -2,16 +2,16 @@ package retcon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/retcon-dev/retcon/agent"
 	"github.com/retcon-dev/retcon/internal/redact"
 	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/sideeffect"
 )
 
 // callBody is what the events of a tool call hold.
@@ -50,8 +50,7 @@ func callKey(e agent.Event) (key string, counted bool) {
 	if e.CallID != "" {
 		return e.CallID, false
 	}
-	sum := sha256.Sum256(append([]byte(e.Tool+"\x00"), e.ToolInput...))
-	return "h" + hex.EncodeToString(sum[:6]), true
+	return agent.CallKey(e.Tool, e.ToolInput), true
 }
 
 // suffix ends the task of a call's attempt. A counted key has a number behind
@@ -64,6 +63,15 @@ func isOf(a ledger.Attempt, key string, counted bool) bool {
 		return strings.Contains(a.Task, "["+key+".")
 	}
 	return strings.HasSuffix(a.Task, suffix(key))
+}
+
+// endedBy tells which attempts an event itself ends: where the client's process
+// is not known they look as if it had died.
+func endedBy(e agent.Event) func(ledger.Attempt) bool {
+	key, counted := callKey(e)
+	return func(a ledger.Attempt) bool {
+		return (e.Kind == agent.ToolAfter || e.Kind == agent.ToolFailed) && isOf(a, key, counted)
+	}
 }
 
 // keyOf is the key of the call that an attempt is of; "" when it is of none.
@@ -88,8 +96,8 @@ func (s *session) before(ctx context.Context) error {
 		if counted {
 			return false, nil // the same again is another one
 		}
-		tried, err := s.tried(tx, key)
-		return len(tried) > 0, err
+		_, known, err := s.tried(tx, key)
+		return known, err
 	}
 	if seen, err := s.seen(ctx, known); seen || err != nil {
 		return err
@@ -98,12 +106,16 @@ func (s *session) before(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	acts := s.recognise()
 	return s.db.Update(ctx, func(tx *ledger.Tx) error {
 		if again, err := known(tx); again || err != nil {
 			return err
 		}
-		_, err := s.start(tx, c, c)
-		return err
+		a, err := s.start(tx, c, c)
+		if err != nil {
+			return err
+		}
+		return s.intend(tx, a, acts)
 	})
 }
 
@@ -115,10 +127,13 @@ func (s *session) seen(ctx context.Context, known func(*ledger.Tx) (bool, error)
 	return seen, err
 }
 
-// tried are the attempts of the call with a key, oldest first.
-func (s *session) tried(tx *ledger.Tx, key string) ([]ledger.Attempt, error) {
-	all, err := tx.Attempts(s.run.ID)
-	return slices.DeleteFunc(all, func(a ledger.Attempt) bool { return !isOf(a, key, false) }), err
+// tried is the newest attempt of the call with a key; false when there is none.
+func (s *session) tried(tx *ledger.Tx, key string) (a ledger.Attempt, known bool, err error) {
+	a, err = tx.LastOfCall(s.run.ID, key)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return a, false, nil
+	}
+	return a, err == nil, err
 }
 
 // start opens the attempt of the event's call, from a checkpoint on.
@@ -131,13 +146,14 @@ func (s *session) start(tx *ledger.Tx, from, now ledger.Checkpoint) (ledger.Atte
 	if err != nil {
 		return ledger.Attempt{}, err
 	}
-	key, counted := callKey(s.event)
+	call, counted := callKey(s.event)
+	key := call
 	if counted {
-		if key, err = s.nextKey(tx, head, key); err != nil {
+		if key, err = s.nextKey(tx, call); err != nil {
 			return ledger.Attempt{}, err
 		}
 	}
-	a := ledger.Attempt{RunID: s.run.ID, Task: scope + "/" + s.event.Tool + suffix(key), Before: from.ID, Owner: s.owner,
+	a := ledger.Attempt{RunID: s.run.ID, Call: call, Task: scope + "/" + s.event.Tool + suffix(key), Before: from.ID, Owner: s.owner,
 		Branch: head.ID, StartSeq: head.HeadSeq}
 	if s.elsewhere() {
 		a.Worktree = s.row.ID
@@ -149,15 +165,16 @@ func (s *session) start(tx *ledger.Tx, from, now ledger.Checkpoint) (ledger.Atte
 }
 
 // nextKey numbers the calls that are to do the same.
-func (s *session) nextKey(tx *ledger.Tx, head ledger.Branch, key string) (string, error) {
-	all, err := tx.Attempts(s.run.ID)
-	n := 1
-	for _, a := range all {
-		if isOf(a, key, true) {
-			n++
-		}
+func (s *session) nextKey(tx *ledger.Tx, call string) (string, error) {
+	last, known, err := s.tried(tx, call)
+	if err != nil || !known {
+		return call + ".1", err
 	}
-	return fmt.Sprintf("%s.%d", key, n), err
+	n, err := strconv.Atoi(strings.TrimPrefix(keyOf(last), call+"."))
+	if err != nil {
+		return "", fmt.Errorf("attempt %d of %s: its call has no number", last.ID, last.Task)
+	}
+	return fmt.Sprintf("%s.%d", call, n+1), nil
 }
 
 // after closes the window of a call.
@@ -167,15 +184,15 @@ func (s *session) after(ctx context.Context) error {
 		if counted {
 			return false, nil
 		}
-		tried, err := s.tried(tx, key)
-		if err != nil || len(tried) == 0 {
+		tried, known, err := s.tried(tx, key)
+		if err != nil || !known {
 			return false, err
 		}
 		kind := EventToolAfter
 		if s.event.Background {
 			kind = EventBackground
 		}
-		return heard(tx, tried[0], kind, key)
+		return heard(tx, tried, kind, key)
 	}
 	if seen, err := s.seen(ctx, done); seen || err != nil {
 		return err
@@ -184,26 +201,38 @@ func (s *session) after(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.db.Update(ctx, func(tx *ledger.Tx) error {
-		if again, err := done(tx); again || err != nil {
-			return err
-		}
-		return s.finish(tx, c)
+	acts, cell := s.recognise(), s.cell(c)
+	return cell.recorded(func(cell *callCell) error {
+		return s.db.Update(ctx, func(tx *ledger.Tx) error {
+			if again, err := done(tx); again || err != nil {
+				return err
+			}
+			return s.finish(tx, c, acts, cell)
+		})
 	})
 }
 
-// heard tells that a branch has an event about a call.
+// heard tells that the branch on which a call began has an event about it.
 func heard(tx *ledger.Tx, a ledger.Attempt, kind, key string) (bool, error) {
-	events, err := tx.Events(a.Branch, ledger.EventQuery{From: a.StartSeq + 1, Types: []string{kind}, Limit: 100000})
-	return slices.ContainsFunc(events, func(e ledger.Event) bool { return e.ExtID == key }), err
+	_, err := tx.EventByExt(a.Branch, kind, key)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // finish closes the window of the event's call at a checkpoint. Of a call that
 // nobody saw begin it is not known what was there before it: its window is
 // empty, so that nothing is taken for its work that may be somebody else's.
-func (s *session) finish(tx *ledger.Tx, c ledger.Checkpoint) error {
+func (s *session) finish(tx *ledger.Tx, c ledger.Checkpoint, acts []sideeffect.Effect, cell *callCell) error {
 	a, err := s.window(tx, c)
 	if err != nil {
+		return err
+	}
+	if err := s.settle(tx, a, acts); err != nil {
+		return err
+	}
+	if err := cell.put(tx, a); err != nil {
 		return err
 	}
 	kind := EventToolAfter
@@ -235,12 +264,12 @@ func (s *session) window(tx *ledger.Tx, now ledger.Checkpoint) (ledger.Attempt, 
 	}
 	from := now
 	if !counted {
-		tried, err := s.tried(tx, key)
+		tried, known, err := s.tried(tx, key)
 		if err != nil {
 			return ledger.Attempt{}, err
 		}
-		if len(tried) > 0 {
-			return s.reopen(tx, tried[len(tried)-1])
+		if known {
+			return s.reopen(tx, tried)
 		}
 	}
 	return s.start(tx, from, now)
@@ -252,7 +281,7 @@ func (s *session) reopen(tx *ledger.Tx, a ledger.Attempt) (ledger.Attempt, error
 	if from == 0 {
 		from = a.Before
 	}
-	return tx.StartAttempt(ledger.Attempt{RunID: a.RunID, Task: a.Task, Before: from, Owner: s.owner, Branch: a.Branch,
+	return tx.StartAttempt(ledger.Attempt{RunID: a.RunID, Call: a.Call, Task: a.Task, Before: from, Owner: s.owner, Branch: a.Branch,
 		StartSeq: a.StartSeq, Worktree: a.Worktree})
 }
 
@@ -300,12 +329,15 @@ func (s *session) close(ctx context.Context, which func(ledger.Attempt) bool) er
 		if err != nil {
 			return err
 		}
-		return finishAll(tx, open, c)
+		return s.finishAll(tx, open, c)
 	})
 }
 
 // finishAll closes windows at a checkpoint. Another hook may have closed them.
-func finishAll(tx *ledger.Tx, open []ledger.Attempt, c ledger.Checkpoint) error {
+func (s *session) finishAll(tx *ledger.Tx, open []ledger.Attempt, c ledger.Checkpoint) error {
+	if err := s.unended(tx, open); err != nil {
+		return err
+	}
 	for _, a := range open {
 		err := tx.FinishAttempt(a.ID, ledger.Finish{Outcome: ledger.OutcomeInterrupted, After: c.ID})
 		if err != nil && !errors.Is(err, ledger.ErrFinished) {

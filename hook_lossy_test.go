@@ -344,7 +344,7 @@ func TestAgentsAreDeniedDuringAMove(t *testing.T) {
 	mover, err := vcs.Open(k.dir, vcs.Options{})
 	require.NoError(t, err)
 	defer mover.Close()
-	unlock, err := mover.LockMove("a move")
+	unlock, err := mover.LockMove("a move", time.Now())
 	require.NoError(t, err)
 	var op ledger.Op
 	k.book(func(tx *ledger.Tx) error {

@@ -3,6 +3,7 @@ package retcon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,21 +51,21 @@ func (s *session) news(tx *ledger.Tx, head ledger.Branch) (string, error) {
 	if !s.hears {
 		return "", nil
 	}
-	told, err := s.told(tx)
-	if err != nil {
+	ops, err := tx.Ops(ledger.OpQuery{Worktree: s.run.WorktreeID, Limit: 50})
+	if err != nil || len(ops) == 0 {
 		return "", err
 	}
-	ops, err := tx.Ops(ledger.OpQuery{Worktree: s.run.WorktreeID, Limit: 50})
+	told, err := s.told(tx)
 	if err != nil {
 		return "", err
 	}
 	var lines []string
 	newest := told
 	for _, op := range slices.Backward(ops) {
-		if op.ID <= told || op.Result != ledger.ResultOK || op.Started.Before(s.run.Created) {
-			continue
+		if op.ID <= told || op.Result != ledger.ResultOK || op.Started.Before(s.run.Created) || op.Verb == VerbNative {
+			continue // what was done inside a client it knows
 		}
-		line, err := moveLine(op)
+		line, err := s.moveLine(tx, op)
 		if err != nil {
 			return "", err
 		}
@@ -89,7 +90,7 @@ func (s *session) told(tx *ledger.Tx) (newest int64, err error) {
 		if b.State == ledger.BranchPurged {
 			continue
 		}
-		events, err := tx.Events(b.ID, ledger.EventQuery{From: b.BaseSeq + 1, Types: []string{EventNote}, Limit: 10000})
+		events, err := tx.NamedEvents(b.ID, b.BaseSeq, EventNote)
 		if err != nil {
 			return 0, err
 		}
@@ -104,9 +105,9 @@ func (s *session) told(tx *ledger.Tx) (newest int64, err error) {
 	return newest, nil
 }
 
-// moveLine tells of a move: its verb, where it went, and how many files it
-// touched.
-func moveLine(op ledger.Op) (string, error) {
+// moveLine tells of a move: its verb, where it went, how many files it touched,
+// which prompts of the session it took back, who asked for it, and why.
+func (s *session) moveLine(tx *ledger.Tx, op ledger.Op) (string, error) {
 	var p timeline.Plan
 	if err := json.Unmarshal([]byte(op.Plan), &p); err != nil {
 		return "", fmt.Errorf("op %d: plan: %w", op.ID, err)
@@ -127,5 +128,40 @@ func moveLine(op ledger.Op) (string, error) {
 		}
 		line += ")"
 	}
+	said, err := s.takenBack(tx, p.History)
+	if err != nil {
+		return "", err
+	}
+	if said != "" {
+		line += "; taken back: " + said
+	}
+	line += "; by " + op.Actor
+	if p.Reason != "" {
+		line += ": " + firstLine(p.Reason)
+	}
 	return line, nil
+}
+
+// takenBack are the prompts of the session that a move has cut off.
+func (s *session) takenBack(tx *ledger.Tx, h *timeline.History) (string, error) {
+	if h == nil || h.Run != s.run.ID || h.Undoes != 0 || h.Cut == 0 {
+		return "", nil
+	}
+	const few = 4
+	var said []string
+	for frame := h.Frame + 1; frame <= h.Head; frame++ {
+		if len(said) == few {
+			said = append(said, "…")
+			break
+		}
+		f, err := tx.FrameAt(h.Branch, frame, false)
+		if errors.Is(err, ledger.ErrNotFound) { // purged since
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		said = append(said, fmt.Sprintf("prompt-%d (%s)", frame, f.Note))
+	}
+	return strings.Join(said, ", "), nil
 }

@@ -42,6 +42,7 @@ func (s *session) prompt(ctx context.Context) (note string, err error) {
 			return "", err
 		}
 	}
+	s.catchUp(ctx) // once more, where a turn has ended: it may be among what was taken back
 	c, err := s.checkpoint(ctx, "prompt")
 	if err != nil {
 		return "", err
@@ -85,6 +86,9 @@ func (s *session) turnEnd(ctx context.Context) error {
 		going, _, err = s.open(tx)
 		return err
 	})
+	if err == nil && going == nil {
+		s.catchUp(ctx) // with what was written after the turn
+	}
 	if err != nil || going == nil {
 		return err
 	}
@@ -106,11 +110,12 @@ func (s *session) end(ctx context.Context) error {
 	if err := s.endTurn(ctx, snapshot.Cancelled); err != nil {
 		return err
 	}
-	return s.note(ctx, EventSessionEnd, map[string]string{"reason": s.event.Reason})
+	return s.note(ctx, EventSessionEnd, endBody{Reason: s.event.Reason, Client: s.owner.PID})
 }
 
 // endTurn records the frame of the prompt that is worked on, if one is.
 func (s *session) endTurn(ctx context.Context, state snapshot.State) error {
+	s.catchUp(ctx)
 	var going *turn
 	err := s.db.View(ctx, func(tx *ledger.Tx) (err error) {
 		going, _, err = s.open(tx)
@@ -123,9 +128,9 @@ func (s *session) endTurn(ctx context.Context, state snapshot.State) error {
 	if err != nil {
 		return err
 	}
-	pointer, err := s.pointer()
+	pointer, err := s.pointer(ctx)
 	if err != nil {
-		s.w.missed("conversation", err) // the frame is worth more
+		s.missed("conversation", err) // the frame is worth more
 	}
 	return s.db.Update(ctx, func(tx *ledger.Tx) error {
 		t, head, err := s.open(tx)
@@ -159,7 +164,7 @@ func (s *session) closeTurn(tx *ledger.Tx, head ledger.Branch, c ledger.Checkpoi
 		}
 		over = append(over, a)
 	}
-	return finishAll(tx, over, c)
+	return s.finishAll(tx, over, c)
 }
 
 // frame appends the frame of a prompt.
@@ -176,9 +181,9 @@ func (s *session) frame(tx *ledger.Tx, t *turn, head ledger.Branch, state snapsh
 	if err != nil {
 		return err
 	}
-	// No After: what else changed during a turn, outside of its calls, is not
-	// the agent's.
-	if err := tx.FinishAttempt(a.ID, ledger.Finish{Outcome: outcome, TreeOut: c.Tree, EndSeq: head.HeadSeq + 1}); err != nil {
+	// What else changed between Before and After, outside of its calls, is not
+	// the agent's: of a prompt, a move takes only its calls for windows.
+	if err := tx.FinishAttempt(a.ID, ledger.Finish{Outcome: outcome, After: c.ID, TreeOut: c.Tree, EndSeq: head.HeadSeq + 1}); err != nil {
 		return err
 	}
 	rows, err := s.rows(tx, t, head, now.Set, a, state, c)
@@ -208,7 +213,7 @@ func (s *session) rows(tx *ledger.Tx, t *turn, head ledger.Branch, set *snapshot
 	chain := append(append([]byte{}, conv.Out[:]...), said[:]...)
 	conv.Out = sha256.Sum256(append(chain, s.event.Message...))
 	rows := []snapshot.Row{prompt, conv}
-	subs, err := tx.Events(head.ID, ledger.EventQuery{From: head.HeadSeq + 1, Types: []string{EventSubagent}, Limit: 10000})
+	subs, err := tx.NamedEvents(head.ID, head.HeadSeq, EventSubagent)
 	for _, e := range subs {
 		rows = append(rows, snapshot.Row{Key: e.Task, Kind: "subagent", State: state, Attempt: 1})
 	}

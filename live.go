@@ -21,14 +21,8 @@ func holder(tx *ledger.Tx, worktree int64) (ledger.Owner, bool, error) {
 
 // running are the workflow runs of a worktree that are said to be going on,
 // newest first.
-func running(tx *ledger.Tx, worktree int64) (all []ledger.Run, err error) {
-	runs, err := tx.Runs(ledger.RunQuery{Worktree: worktree, Status: ledger.StatusRunning})
-	for _, r := range runs {
-		if r.Kind == workflow.Source {
-			all = append(all, r)
-		}
-	}
-	return all, err
+func running(tx *ledger.Tx, worktree int64) ([]ledger.Run, error) {
+	return tx.RunningRuns(worktree, workflow.Source)
 }
 
 // livingRun is the workflow run that goes on in a worktree, with its process:

@@ -29,11 +29,20 @@ type RestoreOptions struct {
 	Steal     bool                      // although a run is going on
 	PlanID    string                    // refuse any plan but this one
 	RequestID string                    // carry the same request out once
+	Reason    string                    // why; an agent is told
 	Confirm   func(*Plan) (bool, error) // nil is yes
 }
 
 // Restore puts the worktree back to a checkpoint.
 func (w *Workspace) Restore(ctx context.Context, o RestoreOptions) (*Result, error) {
+	r, err := w.restore(ctx, o)
+	if !o.DryRun {
+		err = w.rejected(ctx, rejection{Verb: "restore", Target: string(o.Ref)}, err)
+	}
+	return r, err
+}
+
+func (w *Workspace) restore(ctx context.Context, o RestoreOptions) (*Result, error) {
 	paths, err := w.rel(o.Paths)
 	if err != nil {
 		return nil, err
@@ -51,7 +60,7 @@ func (w *Workspace) Restore(ctx context.Context, o RestoreOptions) (*Result, err
 	}
 	return m.Move(ctx, timeline.Request{Verb: "restore", Target: fmt.Sprintf("c%d", to.ID), To: to, Paths: paths, Exact: o.Exact,
 		Conflicts: o.Conflicts, Head: o.Head, Index: o.Index, DryRun: o.DryRun, Steal: o.Steal, PlanID: o.PlanID,
-		RequestID: o.RequestID, Confirm: o.Confirm})
+		RequestID: o.RequestID, Reason: o.Reason, Confirm: o.Confirm})
 }
 
 // MoveOptions say how a move is taken back.
@@ -62,16 +71,25 @@ type MoveOptions struct {
 	Steal     bool
 	PlanID    string
 	RequestID string
+	Reason    string
 	Confirm   func(*Plan) (bool, error)
 }
 
 func (o MoveOptions) request() timeline.Request {
 	return timeline.Request{Conflicts: o.Conflicts, DryRun: o.DryRun, Steal: o.Steal, PlanID: o.PlanID,
-		RequestID: o.RequestID, Confirm: o.Confirm}
+		RequestID: o.RequestID, Reason: o.Reason, Confirm: o.Confirm}
 }
 
 // Undo takes back the newest move.
 func (w *Workspace) Undo(ctx context.Context, o MoveOptions) (*Result, error) {
+	r, err := w.undo(ctx, o)
+	if !o.DryRun {
+		err = w.rejected(ctx, rejection{Verb: ledger.VerbUndo, Target: numbered("op ", o.Op)}, err)
+	}
+	return r, err
+}
+
+func (w *Workspace) undo(ctx context.Context, o MoveOptions) (*Result, error) {
 	m, err := w.mover(ctx)
 	if err == nil {
 		err = w.next(ctx, o.Op, "the newest move", (*ledger.Tx).UndoTarget)
@@ -87,6 +105,14 @@ func (w *Workspace) Undo(ctx context.Context, o MoveOptions) (*Result, error) {
 
 // Redo does again what the newest undo took back.
 func (w *Workspace) Redo(ctx context.Context, o MoveOptions) (*Result, error) {
+	r, err := w.redo(ctx, o)
+	if !o.DryRun {
+		err = w.rejected(ctx, rejection{Verb: ledger.VerbRedo, Target: numbered("op ", o.Op)}, err)
+	}
+	return r, err
+}
+
+func (w *Workspace) redo(ctx context.Context, o MoveOptions) (*Result, error) {
 	m, err := w.mover(ctx)
 	if err == nil {
 		err = w.next(ctx, o.Op, "the newest undo", (*ledger.Tx).RedoTarget)
@@ -136,6 +162,9 @@ func (w *Workspace) mover(ctx context.Context) (*timeline.Mover, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := w.settleDead(ctx, db); err != nil {
+		return nil, err
+	}
 	r := w.recorder(db)
 	var row ledger.Worktree
 	err = db.Update(ctx, func(tx *ledger.Tx) (err error) {
@@ -145,6 +174,10 @@ func (w *Workspace) mover(ctx context.Context) (*timeline.Mover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &timeline.Mover{W: w.vcs, DB: db, WorktreeID: row.ID, Actor: w.opt.Actor, Owner: w.owner(),
+	actor, err := w.actor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &timeline.Mover{W: w.vcs, DB: db, WorktreeID: row.ID, Actor: actor, Owner: w.owner(),
 		Alive: checkpoint.Alive, Now: w.opt.Now, Progress: w.progress, Handlers: w.handlers()}, nil
 }

@@ -78,7 +78,7 @@ func (p *place) checkpoint(o retcon.CheckpointOptions) *retcon.Checkpoint {
 func (p *place) exec(name string, do func()) *retcon.ExecResult {
 	p.t.Helper()
 	r, err := p.Exec(ctx, retcon.ExecOptions{Name: name, Argv: []string{"do", name},
-		Run: func(context.Context) (int, error) { do(); return 0, nil }})
+		Run: func(context.Context, []string) (int, error) { do(); return 0, nil }})
 	require.NoError(p.t, err)
 	return r
 }

@@ -214,14 +214,21 @@ func (l look) run(what string) (ledger.Run, error) {
 	if what != "last" {
 		return l.tx.FindRun(what)
 	}
-	runs, err := l.tx.Runs(ledger.RunQuery{Worktree: l.worktree, Limit: 1})
-	if err == nil && len(runs) == 0 {
-		err = ledger.ErrNotFound
+	for before := int64(0); ; {
+		runs, err := l.tx.Runs(ledger.RunQuery{Worktree: l.worktree, Before: before, Limit: 20})
+		if err == nil && len(runs) == 0 {
+			err = ledger.ErrNotFound
+		}
+		if err != nil {
+			return ledger.Run{}, err
+		}
+		for _, r := range runs {
+			if r.Kind != KindSubagent { // what it did is in its parent
+				return r, nil
+			}
+			before = r.ID
+		}
 	}
-	if err != nil {
-		return ledger.Run{}, err
-	}
-	return runs[0], nil
 }
 
 // word finds a label, else a commit, else a run, in the order in which one is

@@ -27,7 +27,7 @@ type ResumeOptions struct {
 	// an edited body. ErrDeclined when it says no.
 	Confirm func(*Preview) (bool, error)
 
-	RunOptions // Wait, Jobs, KeepFiles and On count
+	RunOptions // Wait, Jobs, KeepFiles, Force and On count
 }
 
 // Answer is a value for a signal.
@@ -54,6 +54,9 @@ type PreviewTask struct {
 	Line  string `json:"line,omitempty"`
 	Was   string `json:"was,omitempty"` // the state it is in; "" for a new one
 	Reset bool   `json:"reset"`         // it has failed, and is tried again
+
+	// Effects are what it has done outside, and would or may do again.
+	Effects []int64 `json:"effects"`
 }
 
 // What a PreviewTask says.
@@ -168,7 +171,10 @@ func (w *Workspace) preview(ctx context.Context, run ledger.Run, o ResumeOptions
 	}
 	names := shortNames(rows)
 	for _, t := range seen.Tasks {
-		one := PreviewTask{ID: t.ID, Name: names[t.ID], Scope: scopeOf(t.ID), Kind: t.Kind, What: t.What, Line: t.At, Reset: t.Reset}
+		one := PreviewTask{ID: t.ID, Name: names[t.ID], Scope: scopeOf(t.ID), Kind: t.Kind, What: t.What, Line: t.At, Reset: t.Reset, Effects: []int64{}}
+		for _, e := range t.Stands {
+			one.Effects = append(one.Effects, e.ID)
+		}
 		if state, ok := was[t.ID]; ok {
 			one.Was = state.String()
 		}
@@ -183,10 +189,7 @@ func (w *Workspace) preview(ctx context.Context, run ledger.Run, o ResumeOptions
 // It fails with *RunError, *workflow.FinishedError, *workflow.LiveError,
 // *workflow.DivergedError, and with what Signal and RunWorkflow fail with.
 func (w *Workspace) ResumeWorkflow(ctx context.Context, o ResumeOptions) (*RunResult, error) {
-	run, err := w.workflowRun(ctx, o.Run)
-	if err == nil {
-		err = w.refuseSelf(ctx, run.ID)
-	}
+	run, err := w.resumable(ctx, o.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -223,6 +226,18 @@ func (w *Workspace) ResumeWorkflow(ctx context.Context, o ResumeOptions) (*RunRe
 	}
 	out, err := workflow.Resume(ctx, e, run.ID, ro)
 	return w.ended(out, err, o.File)
+}
+
+// resumable finds the run of a workflow that the caller may go on with.
+func (w *Workspace) resumable(ctx context.Context, what string) (ledger.Run, error) {
+	run, err := w.workflowRun(ctx, what)
+	if err == nil {
+		err = w.rejected(ctx, rejection{Verb: "resume", Run: what}, w.refuseSelf(ctx, run.ID))
+	}
+	if err == nil && w.project.Err != nil {
+		err = w.project.Err
+	}
+	return run, err
 }
 
 // refuseLive fails with a *workflow.LiveError when a process is running a run.
@@ -323,7 +338,7 @@ func (e *StillRunningError) Error() string {
 func (w *Workspace) CancelRun(ctx context.Context, o CancelOptions) (*Cancelled, error) {
 	run, err := w.workflowRun(ctx, o.Run)
 	if err == nil {
-		err = w.refuseSelf(ctx, run.ID)
+		err = w.rejected(ctx, rejection{Verb: "cancel", Run: o.Run}, w.refuseSelf(ctx, run.ID))
 	}
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type Run struct {
 	Attempts       int       `json:"attempts"`
 	NeedsAttention []string  `json:"needs_attention,omitempty"` // what somebody has to look at, until it is acknowledged
 	Dead           bool      `json:"dead,omitempty"`            // it is said to be running, but its process is gone
+	Edges          []Edge    `json:"edges,omitempty"`           // of a session, to others
 }
 
 func shownRun(tx *ledger.Tx, r ledger.Run) (*Run, error) {
@@ -42,6 +43,9 @@ func shownRun(tx *ledger.Tx, r ledger.Run) (*Run, error) {
 	}
 	out.Attempts = len(attempts)
 	if out.NeedsAttention, err = attention(tx, r.ID); err != nil {
+		return nil, err
+	}
+	if out.Edges, err = edgesOf(tx, r, false); err != nil {
 		return nil, err
 	}
 	for i, a := range attempts {
@@ -97,12 +101,13 @@ func (w *Workspace) Runs(ctx context.Context, limit int) ([]Run, error) {
 	return out, err
 }
 
-// ExecOptions say what is run. Run does it, and returns the exit code; an error
-// means that it could not be started or waited for.
+// ExecOptions say what is run. Run does it, with the variables in env beside all
+// others, and returns the exit code; an error means that it could not be started
+// or waited for. By the variables what is run knows which run it is in.
 type ExecOptions struct {
 	Name string
 	Argv []string
-	Run  func(ctx context.Context) (exit int, err error)
+	Run  func(ctx context.Context, env []string) (exit int, err error)
 }
 
 // ExecResult is what a command did to the worktree.
@@ -142,7 +147,7 @@ func (w *Workspace) Exec(ctx context.Context, o ExecOptions) (*ExecResult, error
 		return nil, errors.Join(fmt.Errorf("before the command, which was not run: %w", err),
 			end(outlive, db, attempt, ledger.Finish{Outcome: ledger.OutcomeFailed}))
 	}
-	exit, ran := o.Run(ctx)
+	exit, ran := o.Run(ctx, []string{"RETCON_RUN=" + out.Run, "RETCON_TASK=" + task, fmt.Sprintf("RETCON_ATTEMPT=%d", attempt.Number)})
 	out.Exit = exit
 	f := ledger.Finish{Outcome: ledger.OutcomeOK, ExitCode: &exit}
 	switch {

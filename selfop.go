@@ -40,31 +40,121 @@ func explainSelf(err error, e *Explained) bool {
 // target of 0 is no run. Options.OwnRun of another workspace is not found here,
 // and refuses nothing.
 func (w *Workspace) refuseSelf(ctx context.Context, target int64) error {
-	id, err := strconv.ParseInt(strings.TrimPrefix(w.opt.OwnRun, "r"), 10, 64)
-	if err != nil {
-		return nil // not set, or no run of ours
+	if w.outside() {
+		return nil
 	}
 	return w.view(ctx, func(tx *ledger.Tx, row ledger.Worktree) error {
-		own, err := tx.Run(id)
-		if errors.Is(err, ledger.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		roots, err := liveRoots(tx, own)
-		if err != nil || len(roots) == 0 {
-			return err
-		}
-		what, err := ownGround(tx, own, target)
-		if err == nil && what == "" && slices.Contains(roots, row.ID) {
-			what = "the worktree it works in"
-		}
-		if err == nil && what != "" {
-			err = &SelfOperationError{Run: runRef(own.ID), What: what}
+		runs, err := w.ownRuns(tx)
+		for _, own := range runs {
+			var roots []int64
+			if roots, err = liveRoots(tx, own); err != nil {
+				return err
+			}
+			if len(roots) == 0 {
+				continue
+			}
+			what, err := ownGround(tx, own, target)
+			if err != nil {
+				return err
+			}
+			if what == "" && slices.Contains(roots, row.ID) {
+				what = "the worktree it works in"
+			}
+			if what != "" {
+				return &SelfOperationError{Run: runRef(own.ID), What: what}
+			}
 		}
 		return err
 	})
+}
+
+// outside tells that nothing says that the caller works in a run.
+func (w *Workspace) outside() bool {
+	return w.opt.OwnRun == "" && len(w.opt.Above) == 0 && len(w.opt.OwnSessions) == 0
+}
+
+// ownRuns are the runs that the caller works in, as far as can be known: by the
+// variable that commands of a run find, by the session that an agent names in
+// their environment, and by the processes above the caller. The one said to be
+// the innermost comes first.
+func (w *Workspace) ownRuns(tx *ledger.Tx) (own []ledger.Run, err error) {
+	add := func(run ledger.Run, err error) error {
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		if err == nil && !slices.ContainsFunc(own, func(r ledger.Run) bool { return r.ID == run.ID }) {
+			own = append(own, run)
+		}
+		return err
+	}
+	if id, err := strconv.ParseInt(strings.TrimPrefix(w.opt.OwnRun, "r"), 10, 64); err == nil { // else not set, or no run of ours
+		if err := add(tx.Run(id)); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range w.opt.OwnSessions {
+		if err := add(tx.RunByExt(s.Agent, s.Session)); err != nil {
+			return nil, err
+		}
+	}
+	ids, err := w.runsAbove(tx)
+	for _, id := range ids {
+		if err := add(tx.Run(id)); err != nil {
+			return nil, err
+		}
+	}
+	return own, err
+}
+
+// runsAbove are the runs that a process above the caller carries out.
+func (w *Workspace) runsAbove(tx *ledger.Tx) (ids []int64, err error) {
+	above := w.opt.Above
+	if len(above) == 0 {
+		return nil, nil
+	}
+	places, err := tx.Worktrees()
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range places {
+		open, err := tx.OpenAttempts(at.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range open {
+			if checkpoint.Among(a.Owner, above) {
+				ids = append(ids, a.RunID)
+			}
+		}
+		run, owner, err := livingRun(tx, at.ID)
+		if err != nil {
+			return nil, err
+		}
+		if run != 0 && checkpoint.Among(owner, above) {
+			ids = append(ids, run)
+		}
+	}
+	return ids, nil
+}
+
+// actor is who moves: the agent in whose session the caller works, where nobody
+// else is named. Agents are limited in how often they move, and people are not.
+func (w *Workspace) actor(ctx context.Context) (name string, err error) {
+	name = w.opt.Actor
+	if name != User || w.outside() {
+		return name, nil
+	}
+	err = w.view(ctx, func(tx *ledger.Tx, _ ledger.Worktree) error {
+		runs, err := w.ownRuns(tx)
+		for _, run := range runs {
+			if run.Kind == KindSession {
+				name = run.Source
+				break
+			}
+		}
+		return err
+	})
+	return name, err
 }
 
 // ownGround says what the target is to a run: itself or one it came from; "" for
@@ -113,7 +203,7 @@ func liveRoots(tx *ledger.Tx, run ledger.Run) (roots []int64, err error) {
 // refuseSelfBack is refuseSelf for an operation that would be taken back, or
 // done again: what it moved is moved again.
 func (w *Workspace) refuseSelfBack(ctx context.Context, target func(*ledger.Tx, int64) (ledger.Op, error)) error {
-	if w.opt.OwnRun == "" {
+	if w.outside() {
 		return nil
 	}
 	var run int64

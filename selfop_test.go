@@ -2,6 +2,8 @@ package retcon_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retcon-dev/retcon"
+	"github.com/retcon-dev/retcon/agent"
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
+	"github.com/retcon-dev/retcon/timeline"
 )
 
 // within opens a place as somebody who works in a run.
@@ -144,4 +148,57 @@ func TestRunCantMoveWhatItCameFrom(t *testing.T) {
 	require.NoError(t, db.Update(ctx, func(tx *ledger.Tx) error { return tx.Release(lease) }))
 	assert.Empty(t, refusals())
 	require.NoError(t, db.Update(ctx, func(tx *ledger.Tx) error { return tx.SetRunStatus(3, ledger.OutcomeFailed) }))
+}
+
+// Whoever was started by a process that carries out a run works in that run, and
+// so does whoever finds its session in the environment. Moves of theirs are the
+// agent's, who is limited.
+func TestCallerIsKnownByWhatStartedIt(t *testing.T) {
+	p := newRepo(t)
+	p.write("a", "1")
+	p.checkpoint(retcon.CheckpointOptions{})
+	p.write("a", "2")
+	k := newTalker(p, agent.Claude, "s1")
+	k.process = os.Getpid() // the agent: this process, seen from what it starts
+	k.prompt("go back yourself")
+	k.hook("PreToolUse.Bash", fields{"tool_use_id": "call-1"})
+	within := func(o retcon.Options) error {
+		o.Dir, o.Now = p.dir, func() time.Time { return p.clock }
+		w, err := retcon.Open(ctx, o)
+		require.NoError(t, err)
+		defer w.Close()
+		_, err = w.Restore(ctx, retcon.RestoreOptions{Ref: "c1", Exact: true, Steal: true})
+		return err
+	}
+	above := func(pids ...int) retcon.Options { return retcon.Options{Above: pids} }
+	named := func(agent, session string) retcon.Options {
+		return retcon.Options{OwnSessions: []retcon.OwnSession{{Agent: agent, Session: session}}}
+	}
+	for name, o := range map[string]retcon.Options{"by its process": above(1<<30, os.Getpid()), "by its session": named(agent.Claude, "s1")} {
+		var self *retcon.SelfOperationError
+		if assert.ErrorAs(t, within(o), &self, name) {
+			assert.Equal(t, "r1", self.Run, name)
+		}
+	}
+	assert.Equal(t, "2", p.read("a"))
+	for name, o := range map[string]retcon.Options{"another process": above(1 << 30), "another session": named(agent.Claude, "s2"),
+		"another agent": named(agent.Codex, "s1")} {
+		assert.NotErrorAs(t, within(o), new(*retcon.SelfOperationError), name)
+		p.write("a", "2")
+	}
+	k.hook("PostToolUse.Bash", fields{"tool_use_id": "call-1"})
+	require.NoError(t, within(named(agent.Claude, "s1")), "between its calls it may")
+
+	ops, err := p.Ops(ctx, 0, 1)
+	require.NoError(t, err)
+	assert.Equal(t, agent.Claude, ops[0].Actor, "on behalf of the agent")
+	for i := range 20 {
+		p.write("a", fmt.Sprint("again ", i))
+		if err = within(named(agent.Claude, "s1")); err != nil {
+			break
+		}
+	}
+	var limited *timeline.RateLimitError
+	require.ErrorAs(t, err, &limited)
+	assert.Equal(t, agent.Claude, limited.Actor)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/retcon-dev/retcon/agent"
 	"github.com/retcon-dev/retcon/checkpoint"
@@ -35,31 +34,35 @@ const (
 	EventCompact      = "compact"
 	EventNativeRewind = "native-rewind" // the conversation was cut inside the client
 	EventNote         = "note"          // what the agent was told about a move
+	EventEdge         = "edge"          // to or from another session; ExtID: "from", or "to-r5"
+	EventContinued    = "continued"     // another conversation was prepared; ExtID: of that one
 )
 
 // session is a run that an agent's hook is about.
 type session struct {
-	w      *Workspace
-	db     *ledger.DB
-	event  agent.Event
-	owner  ledger.Owner
-	row    ledger.Worktree // where the hook runs
-	run    ledger.Run
-	branch int64
-	hears  bool // the agent can be told something in reply
+	w     *Workspace
+	db    *ledger.DB
+	event agent.Event
+	owner ledger.Owner
+	row   ledger.Worktree // where the hook runs
+	run   ledger.Run
+	hears bool      // the agent can be told something in reply
+	heard *follower // the transcript, once it was read
 }
 
 // session finds the run of an event, and begins it with the first one: frame 0
 // holds the worktree as that event found it.
 func (w *Workspace) session(ctx context.Context, e agent.Event, owner ledger.Owner) (*session, error) {
-	db, err := w.settled(ctx)
+	db, err := w.settledBut(ctx, endedBy(e))
 	if err != nil {
 		return nil, err
 	}
 	s := &session{w: w, db: db, event: e, owner: owner}
 	err = w.view(ctx, func(tx *ledger.Tx, row ledger.Worktree) error {
 		s.row = row
-		s.run, err = tx.RunByExt(e.Agent, e.Session)
+		if s.run, err = tx.RunByExt(e.Agent, e.Session); err == nil {
+			err = s.adopt(tx)
+		}
 		return err
 	})
 	if errors.Is(err, ledger.ErrNotFound) || err == nil && s.row.ID == 0 {
@@ -68,7 +71,6 @@ func (w *Workspace) session(ctx context.Context, e agent.Event, owner ledger.Own
 	if err == nil && s.run.HeadBranch == 0 {
 		err = s.begin(ctx)
 	}
-	s.branch = s.run.HeadBranch
 	return s, err
 }
 
@@ -79,8 +81,11 @@ func (s *session) create(ctx context.Context) error {
 		}
 		e := s.event
 		s.run, err = tx.RunByExt(e.Agent, e.Session)
+		if err == nil {
+			return s.adopt(tx) // another hook of the session was quicker
+		}
 		if !errors.Is(err, ledger.ErrNotFound) {
-			return err // another hook of the session was quicker
+			return err
 		}
 		var parent ledger.Run
 		if e.Parent != "" {
@@ -89,8 +94,15 @@ func (s *session) create(ctx context.Context) error {
 				return err
 			}
 		}
-		s.run, err = tx.CreateRun(ledger.Run{Source: e.Agent, ExtID: e.Session, Kind: KindSession, WorktreeID: s.row.ID,
-			Status: ledger.OutcomeOK, Command: e.Agent, Parent: parent.ID})
+		kind := KindSession
+		if ownSession(e) && parent.ID != 0 {
+			kind = KindSubagent
+		}
+		s.run, err = tx.CreateRun(ledger.Run{Source: e.Agent, ExtID: e.Session, Kind: kind, WorktreeID: s.row.ID,
+			Status: ledger.OutcomeOK, Command: e.Agent, Parent: parent.ID, Tape: !s.w.opt.NoTape})
+		if err == nil {
+			err = s.adopt(tx)
+		}
 		return err
 	})
 }
@@ -129,6 +141,9 @@ func (s *session) checkpoint(ctx context.Context, note string) (ledger.Checkpoin
 				found = c.Commit
 				return then(c)
 			}
+			if s.w.capture != nil {
+				return s.w.capture(ctx, o)
+			}
 			return s.w.vcs.Capture(ctx, o)
 		}}
 	r := s.w.recorder(s.db)
@@ -138,7 +153,10 @@ func (s *session) checkpoint(ctx context.Context, note string) (ledger.Checkpoin
 	}
 	var newest []ledger.Checkpoint
 	err = s.db.View(ctx, func(tx *ledger.Tx) (err error) {
-		newest, err = tx.Checkpoints(ledger.CheckpointQuery{Worktree: s.row.ID, Limit: 20})
+		newest, err = tx.Checkpoints(ledger.CheckpointQuery{Worktree: s.row.ID, Limit: 1})
+		if err == nil && len(newest) == 1 && newest[0].RunID != s.run.ID { // mostly it is the session's
+			newest, err = tx.Checkpoints(ledger.CheckpointQuery{Worktree: s.row.ID, Limit: 20})
+		}
 		return err
 	})
 	if err != nil {
@@ -181,13 +199,15 @@ func (s *session) open(tx *ledger.Tx) (*turn, ledger.Branch, error) {
 	if err != nil {
 		return nil, head, err
 	}
-	events, err := tx.Events(head.ID, ledger.EventQuery{From: head.HeadSeq + 1, Types: []string{EventPrompt}, Limit: 1000})
-	if err != nil || len(events) == 0 {
+	said, err := tx.FirstComing(head, EventPrompt)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, head, nil
+	}
+	if err != nil {
 		return nil, head, err
 	}
-	newest := events[len(events)-1]
-	t := &turn{task: newest.Task, id: newest.ExtID}
-	return t, head, decodeEvent(tx, newest, &t.body)
+	t := &turn{task: said.Task, id: said.ExtID}
+	return t, head, decodeEvent(tx, said, &t.body)
 }
 
 // opened is open, and begins a prompt that nobody has heard of where there is
@@ -203,7 +223,7 @@ func (s *session) opened(tx *ledger.Tx, c ledger.Checkpoint) (*turn, ledger.Bran
 
 // ask records that a prompt was said.
 func (s *session) ask(tx *ledger.Tx, head ledger.Branch, body promptBody) (*turn, error) {
-	t := &turn{task: fmt.Sprintf("prompt-%d", head.HeadSeq+1), id: body.Turn, body: body}
+	t := &turn{task: promptTask(head), id: body.Turn, body: body}
 	err := tx.AppendEvents(head.ID, []ledger.Event{{Type: EventPrompt, Task: t.task, ExtID: body.Turn, Actor: s.event.Agent, Body: encodedBody(body)}})
 	if err != nil {
 		return nil, err
@@ -218,12 +238,16 @@ func (s *session) scope(tx *ledger.Tx, t *turn, head ledger.Branch) (string, err
 	if id == "" {
 		return t.task, nil
 	}
-	started, err := tx.Events(head.ID, ledger.EventQuery{From: head.HeadSeq + 1, Types: []string{EventSubagent}, Limit: 10000})
-	if err != nil {
+	known, err := tx.EventByExt(head.ID, EventSubagent, id)
+	if err == nil && known.Seq == head.HeadSeq+1 {
+		return known.Task, nil
+	}
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return "", err
 	}
-	if i := slices.IndexFunc(started, func(e ledger.Event) bool { return e.ExtID == id }); i >= 0 {
-		return started[i].Task, nil
+	started, err := tx.NamedEvents(head.ID, head.HeadSeq, EventSubagent)
+	if err != nil {
+		return "", err
 	}
 	scope := fmt.Sprintf("%s/sub-%d", t.task, len(started)+1)
 	return scope, tx.AppendEvents(head.ID, []ledger.Event{{Type: EventSubagent, Task: scope, ExtID: id, Actor: s.event.Agent,

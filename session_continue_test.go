@@ -100,8 +100,11 @@ func TestContinuation(t *testing.T) {
 }
 
 func TestContinuationRefuses(t *testing.T) {
-	k := spoken(t)
-	require.NoError(t, os.Remove(k.transcriptPath()))
+	k := living(t, "s1")
+	for _, turn := range []string{"t1", "t2"} { // of which the client has written nothing down
+		k.tell("UserPromptSubmit", fields{"prompt": turn, "prompt_id": turn})
+		k.tell("Stop", fields{"prompt_id": turn})
+	}
 	_, err := k.Continuation(ctx, retcon.ContinueOptions{Run: "s1", Frame: 1})
 	assert.ErrorIs(t, err, agent.ErrSource)
 

@@ -40,6 +40,7 @@ type Shown struct {
 	Value      json.RawMessage `json:"value,omitempty"` // what the body returned
 	Definition *Definition     `json:"definition,omitempty"`
 	Waits      []string        `json:"waits"`
+	Resume     []string        `json:"resume"` // commands that bring it on
 	Loops      []Loop          `json:"loops"`
 	Tasks      []Task          `json:"tasks"`
 	Task       *ShownTask      `json:"task,omitempty"` // that was asked for
@@ -50,6 +51,8 @@ type Definition struct {
 	Hash  string   `json:"hash"`
 	Main  string   `json:"main"`
 	Files []string `json:"files"`
+
+	Program string `json:"program,omitempty"` // the Go program that executes it, and alone resumes it
 }
 
 // Loop is how far a loop is.
@@ -66,6 +69,7 @@ type ShownTask struct {
 	Input    string          `json:"input,omitempty"`    // digest of all it depends on
 	Output   json.RawMessage `json:"output,omitempty"`   // its value, or its failure
 	Attempts []Attempt       `json:"attempts"`
+	Calls    []Call          `json:"calls,omitempty"` // of a prompt
 }
 
 // Attempt is one try of a task.
@@ -79,6 +83,7 @@ type Attempt struct {
 	Started     time.Time  `json:"started"`
 	Ended       *time.Time `json:"ended,omitempty"`
 	AtLeastOnce bool       `json:"at_least_once,omitempty"`
+	Cells       []Cell     `json:"cells,omitempty"` // what the tape has of it
 }
 
 // Show tells of a run, and of the graph at one of its frames: the newest when
@@ -91,7 +96,7 @@ func (w *Workspace) Show(ctx context.Context, o ShowOptions) (*Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Shown{Frame: -1, Newest: -1, Waits: []string{}, Loops: []Loop{}, Tasks: []Task{}}
+	out := &Shown{Frame: -1, Newest: -1, Waits: []string{}, Resume: []string{}, Loops: []Loop{}, Tasks: []Task{}}
 	var commit string
 	err = w.view(ctx, func(tx *ledger.Tx, row ledger.Worktree) error {
 		run, err := findRun(tx, row, a.Run)
@@ -129,6 +134,9 @@ func (v *viewer) show(p snapshot.Point, task string) error {
 		return err
 	}
 	v.out.Run = *told
+	if v.out.Run.Edges, err = edgesOf(v.tx, v.run, true); err != nil {
+		return err
+	}
 	if v.out.Parent, err = forkedFrom(v.tx, v.run); err != nil {
 		return err
 	}
@@ -180,6 +188,9 @@ func (v *viewer) definition() (err error) {
 		return err
 	}
 	v.out.Definition = &Definition{Hash: d.Hash.String(), Main: d.Main, Files: d.Paths()}
+	if d.IsGo() {
+		v.out.Definition.Program = d.Name
+	}
 	return nil
 }
 
@@ -219,6 +230,7 @@ func (v *viewer) graph(at timeline.Place, task string) error {
 	}
 	v.tasks(state.Set, rows)
 	v.out.Waits = waitsOf(state.Set)
+	v.out.Resume = v.next(state.Set)
 	return v.one(state.Set, at.Task, task)
 }
 
@@ -295,6 +307,9 @@ func (v *viewer) one(set *snapshot.Set, located, named string) error {
 	if named == "" {
 		return nil
 	}
+	if done, err := v.call(named); done || err != nil {
+		return err
+	}
 	id := located
 	if id == "" {
 		at, err := timeline.Locate(v.tx, v.run, snapshot.Point{Kind: snapshot.AtTask, Text: named, Task: named})
@@ -306,6 +321,9 @@ func (v *viewer) one(set *snapshot.Set, located, named string) error {
 	told := &ShownTask{Task: Task{ID: id, Name: called(id), Scope: scopeOf(id), State: snapshot.Pending.String()}, Attempts: []Attempt{}}
 	v.out.Task = told
 	if err := v.attempts(told); err != nil {
+		return err
+	}
+	if err := v.calls(told); err != nil {
 		return err
 	}
 	if set == nil {
@@ -361,6 +379,16 @@ func (v *viewer) content(t *ShownTask, row snapshot.Row) error {
 	return err
 }
 
+func attemptOf(a ledger.Attempt) Attempt {
+	one := Attempt{Run: runRef(a.RunID), Number: a.Number, Outcome: a.Outcome, Exit: a.ExitCode, Before: checkpointRef(a.Before),
+		After: checkpointRef(a.After), Started: a.Started.UTC(), AtLeastOnce: a.AtLeastOnce}
+	if !a.Ended.IsZero() {
+		at := a.Ended.UTC()
+		one.Ended = &at
+	}
+	return one
+}
+
 // attempts lists how often a task was tried, in the run and those it was forked
 // from, oldest first.
 func (v *viewer) attempts(t *ShownTask) error {
@@ -374,11 +402,9 @@ func (v *viewer) attempts(t *ShownTask) error {
 			return err
 		}
 		for _, a := range tried {
-			one := Attempt{Run: runRef(run), Number: a.Number, Outcome: a.Outcome, Exit: a.ExitCode, Before: checkpointRef(a.Before),
-				After: checkpointRef(a.After), Started: a.Started.UTC(), AtLeastOnce: a.AtLeastOnce}
-			if !a.Ended.IsZero() {
-				at := a.Ended.UTC()
-				one.Ended = &at
+			one := attemptOf(a)
+			if one.Cells, err = v.cells(ledger.CellQuery{Attempt: a.ID}, a); err != nil {
+				return err
 			}
 			t.Attempts = append(t.Attempts, one)
 		}

@@ -45,6 +45,13 @@ func (w *Workspace) Status(ctx context.Context) (*Status, error) {
 		s.Warnings = append(s.Warnings, "only files are recorded, not HEAD and index: "+why)
 	}
 	s.advise()
+	switch p := w.project; {
+	case p.Err != nil:
+		s.Warnings = append(s.Warnings, p.Err.Error()+"; nothing of it is in force")
+	case p.Waits():
+		s.Warnings = append(s.Warnings, p.Waiting())
+		s.Next = append(s.Next, "retcon trust")
+	}
 	return s, nil
 }
 

@@ -50,6 +50,7 @@ func (w *Workspace) Timeline(ctx context.Context, o TimelineOptions) (*timeline.
 	if err != nil {
 		return nil, err
 	}
+	t.Missed = w.missedBy(t.Run)
 	return t, w.view(ctx, func(tx *ledger.Tx, _ ledger.Worktree) error { return living(tx, t) })
 }
 
@@ -58,6 +59,11 @@ func (w *Workspace) Timeline(ctx context.Context, o TimelineOptions) (*timeline.
 func living(tx *ledger.Tx, t *timeline.Tree) (err error) {
 	if t.Attention, err = attention(tx, t.Run.ID); err != nil {
 		return err
+	}
+	if t.Branch.ID == t.Run.HeadBranch {
+		if t.Edges, err = edgesOf(tx, t.Run, true); err != nil {
+			return err
+		}
 	}
 	if t.Live && t.Run.Kind != KindSession {
 		id, _, err := livingRun(tx, t.Run.WorktreeID)

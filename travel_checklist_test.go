@@ -1,6 +1,8 @@
 package retcon_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/timeline"
+	"github.com/retcon-dev/retcon/vcs"
 )
 
 // look reads the ledger as another process would.
@@ -325,6 +328,122 @@ func TestT131RateLimit(t *testing.T) {
 	assert.Equal(t, f.clock.Add(3600e9), limited.Retry)
 	_, err = agent.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: 1, DryRun: true})
 	require.NoError(t, err, "looking is free")
+}
+
+// T133: whoever is refused, for a limit, a lock or for moving what they stand on,
+// is in the audit, with what they asked for; who only looks is not. Where the
+// ledger can't be written they are refused all the same.
+func TestT133RefusalsAreAudited(t *testing.T) {
+	f := newFlow(t)
+	require.Equal(t, "ok", f.run(threeSteps).Status)
+	type row struct{ Actor, Verb, Target, Run, Code, Message string }
+	var seen int64
+	rejected := func() (rows []row) {
+		f.look(func(tx *ledger.Tx) error {
+			all, err := tx.AuditRows(ledger.AuditQuery{})
+			for _, a := range slices.Backward(all) {
+				if a.ID > seen && a.Action == "op.rejected" {
+					r := row{Actor: a.Actor}
+					require.NoError(t, json.Unmarshal([]byte(a.Detail), &r))
+					rows = append(rows, r)
+				}
+			}
+			if len(all) > 0 {
+				seen = all[0].ID
+			}
+			return err
+		})
+		return rows
+	}
+	as := func(o retcon.Options) *retcon.Workspace {
+		o.Dir, o.Now = f.dir, func() time.Time { return f.clock }
+		w, err := retcon.Open(ctx, o)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, w.Close()) })
+		return w
+	}
+
+	holder, err := vcs.Open(f.dir, vcs.Options{})
+	require.NoError(t, err)
+	defer holder.Close()
+	since := f.clock.Add(-time.Minute)
+	unlock, err := holder.LockMove("somebody (pid 7)", since)
+	require.NoError(t, err)
+	var locked *vcs.LockedError
+	_, err = f.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: 1})
+	require.ErrorAs(t, err, &locked)
+	assert.Equal(t, "somebody (pid 7)", locked.Holder)
+	assert.Equal(t, since, locked.Since)
+	_, err = f.Restore(ctx, retcon.RestoreOptions{Ref: "r1@plan", DryRun: true})
+	require.ErrorAs(t, err, &locked)
+	_, err = f.Restore(ctx, retcon.RestoreOptions{Ref: "r1@plan"})
+	require.ErrorAs(t, err, &locked)
+	said := "the worktree is locked by somebody (pid 7) since 2030-01-01T11:59:00Z"
+	assert.Equal(t, []row{{"user", "rewind", "1", "r1", "LOCKED", said}, {"user", "restore", "r1@plan", "", "LOCKED", said}}, rejected())
+
+	// The ledger is being written, and goes on being.
+	writing, written := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	other, err := ledger.Open(f.Folder()+"/ledger.db", ledger.Options{})
+	require.NoError(t, err)
+	defer other.Close()
+	retry := as(retcon.Options{})
+	_, err = retry.Undo(ctx, retcon.MoveOptions{}) // nothing to undo; all is opened that has to be
+	require.ErrorIs(t, err, ledger.ErrNotFound)
+	require.Empty(t, rejected())
+	go func() {
+		done <- other.Update(ctx, func(*ledger.Tx) error { close(writing); <-written; return nil })
+	}()
+	<-writing
+	self := as(retcon.Options{OwnRun: "r2"})
+	close(written)
+	require.NoError(t, <-done)
+	unlock()
+
+	f.exec("agent", func() { // r2
+		_, err = self.RetryTask(ctx, retcon.TravelOptions{Run: "r1", Task: "build", Attempt: 1, Steal: true})
+		assert.ErrorAs(t, err, new(*retcon.SelfOperationError))
+		said := "r2 goes on and can't move the worktree it works in"
+		assert.Equal(t, []row{{"user", "retry-task", "build#1", "r1", "SELF_OPERATION_DENIED", said}}, rejected())
+
+		writing, written = make(chan struct{}), make(chan struct{})
+		go func() {
+			done <- other.Update(ctx, func(*ledger.Tx) error { close(writing); <-written; return nil })
+		}()
+		<-writing
+		_, err = self.RetryTask(ctx, retcon.TravelOptions{Run: "r1", Task: "build", Steal: true})
+		assert.ErrorAs(t, err, new(*retcon.SelfOperationError), "no row, and the same refusal")
+		close(written)
+		require.NoError(t, <-done)
+		assert.Empty(t, rejected())
+
+		_, err = f.Undo(ctx, retcon.MoveOptions{}) // nothing to undo is no refusal
+		assert.ErrorIs(t, err, ledger.ErrNotFound)
+		assert.Empty(t, rejected())
+		_, err = f.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: 1})
+		assert.ErrorAs(t, err, new(*timeline.LiveRunError))
+		if rows := rejected(); assert.Len(t, rows, 1) {
+			assert.Equal(t, "LOCKED", rows[0].Code)
+		}
+	})
+
+	claude := as(retcon.Options{Actor: "claude"})
+	for i := range 11 {
+		frame := int64(3 - 2*((i+1)%2))
+		_, err = claude.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: frame, Exact: true})
+		if frame == 3 {
+			_, err = claude.Undo(ctx, retcon.MoveOptions{})
+		}
+		if err != nil {
+			break
+		}
+	}
+	require.ErrorAs(t, err, new(*timeline.RateLimitError))
+	if rows := rejected(); assert.Len(t, rows, 1) {
+		assert.Equal(t, "claude", rows[0].Actor)
+		assert.Equal(t, "RATE_LIMITED", rows[0].Code)
+		assert.Contains(t, rows[0].Message, "again at")
+	}
 }
 
 // T150: a finished run is not run again; one whose files are not what it left

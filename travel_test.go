@@ -1,8 +1,10 @@
 package retcon_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -200,34 +202,170 @@ func TestRevert(t *testing.T) {
 	assert.Equal(t, "", f.files())
 }
 
-// Undo and redo of moves along a run, ten deep, through processes and a gc.
+// turning is a run with a loop, an answer and an effect that can be undone.
+const turning = `
+def main(ctx):
+    def step(i):
+        sh("echo %d >> steps; mkdir -p d%d; echo %d > d%d/f; chmod 75%d d%d/f" % (i, i, i, i, i, i), name="step", key=str(i)).out()
+        return True if i == 2 else None
+    sh("echo 1 > plan.txt; ln -sf plan.txt link", name="plan").out()
+    loop(step)
+    if signal("approve", of="plan").out():
+        sh("rm -r d0 link; echo 2 > build.txt; ln -s build.txt link", name="build").out()
+    sh("echo 3 > test.txt; chmod 600 plan.txt", name="test").out()
+`
+
+// retcon runs a command line in a process of its own.
+func (f *flow) retcon(args ...string) {
+	f.t.Helper()
+	out, err := asRetcon(f.t, f.dir, args...).CombinedOutput()
+	require.NoError(f.t, err, "retcon %q: %s", args, out)
+}
+
+// record is all that the ledger holds of where a run stands: its frames with
+// their roots, the rows of the newest, its loops among them, its answers, what is
+// to run again, and its attempts.
+func (f *flow) record(id int64) (said string) {
+	f.t.Helper()
+	f.look(func(tx *ledger.Tx) error {
+		run, err := tx.Run(id)
+		if err != nil {
+			return err
+		}
+		said = fmt.Sprintf("r%d %s\n", id, run.Status)
+		frames, err := tx.Frames(run.HeadBranch, ledger.FrameQuery{})
+		if err != nil {
+			return err
+		}
+		for _, fr := range frames {
+			said += fmt.Sprintf("frame %d %v at c%d\n", fr.Seq, fr.Root, fr.Checkpoint)
+		}
+		head, err := tx.LoadFrame(run.HeadBranch, ledger.Newest)
+		if err != nil {
+			return err
+		}
+		for r := range head.Set.Rows() {
+			said += fmt.Sprintf("%s %v #%d iteration %d out %v\n", r.Key, r.State, r.Attempt, r.Iter, r.Out)
+		}
+		sent, err := tx.Signals(id)
+		if err != nil {
+			return err
+		}
+		for _, g := range sent {
+			said += fmt.Sprintf("signal %s taken by %d\n", g.Name, g.Delivered)
+		}
+		events, err := tx.Events(run.HeadBranch, ledger.EventQuery{From: 0, Types: []string{timeline.EventForced, timeline.EventMoved}})
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			body, err := tx.EventBody(e)
+			if err != nil {
+				return err
+			}
+			said += fmt.Sprintf("%s %s\n", e.Type, body)
+		}
+		attempts, err := tx.Attempts(id)
+		for _, a := range attempts {
+			said += fmt.Sprintf("%s#%d %s c%d to c%d compensated=%v\n", a.Task, a.Number, a.Outcome, a.Before, a.After, a.Compensated)
+		}
+		return err
+	})
+	return said
+}
+
+// Undo of each verb brings all back, and redo makes it again, ten deep, each in a
+// process of its own and after a collection that keeps nothing it need not keep.
 func TestUndoTenDeep(t *testing.T) {
 	f := newFlow(t)
-	require.Equal(t, "ok", f.run(threeSteps).Status)
-	type state struct{ files, root string }
-	at := func() state { return state{f.files(), f.root()} }
+	file := f.body(turning)
+	require.Error(t, asRetcon(t, f.dir, "run", file).Run(), "it waits for an answer")
+	f.retcon("signal", "r1", "approve", "--value", "true", "--resume")
+	type state struct {
+		files  map[string]string
+		record string
+	}
+	at := func() state { return state{f.digest(), f.record(1)} }
+	same := func(want, got state, what string) {
+		t.Helper()
+		require.Equal(t, want.files, got.files, what)
+		require.Equal(t, want.record, got.record, what)
+	}
+	collect := func() {
+		t.Helper()
+		is := at()
+		f.retcon("gc", "--full", "--keep-tools", "1ns")
+		same(is, at(), "a collection changes nothing")
+	}
+	moves := [][]string{
+		{"rewind", "r1", "6", "--exact"},
+		{"timetravel", "r1", "-n", "build"},
+		{"restore", "r1@start", "--exact"},
+		{"revert", "r1", "-n", "plan", "--exact"},
+		{"retry-task", "r1", "-n", "plan", "--no-resume", "--exact"},
+		{"rerun", "r1", "--from", "plan", "--no-resume", "--exact"},
+		{"timetravel", "r1", "-n", "plan", "--after", "--exact"},
+		{"restore", "c1", "--exact"},
+		{"revert", "r1", "-n", "plan"},
+		{"rewind", "r1", "0", "--exact"},
+	}
 	var before []state
-	for i := range 10 {
-		f.write("mine", strings.Repeat("x", i+1))
+	f.write("mine/own", "by hand")
+	require.NoError(t, os.Chmod(f.path("mine/own"), 0o640))
+	for i, move := range moves {
 		before = append(before, at())
-		var err error
-		if i%2 == 0 {
-			_, err = f.Rewind(ctx, retcon.TravelOptions{Run: "r1", Frame: max(0, int64(2-i/3)), Exact: true})
-		} else {
-			_, err = f.Restore(ctx, retcon.RestoreOptions{Ref: "c1", Exact: true})
-		}
-		require.NoError(t, err, i)
+		f.retcon(append(move, "--yes")...)
+		now := at()
+		require.False(t, reflect.DeepEqual(before[i], now), "%q did nothing", move)
+		collect()
 	}
-	undone := map[int]state{} // what each undo began with
-	for i := 9; i >= 0; i-- {
+	undone := make([]state, len(moves)) // what each undo began with
+	for i := len(moves) - 1; i >= 0; i-- {
 		undone[i] = at()
-		_, err := f.Undo(ctx, retcon.MoveOptions{Conflicts: timeline.Theirs})
-		require.NoError(t, err, i)
-		require.Equal(t, before[i], at(), i)
+		f.retcon("undo", "--yes")
+		same(before[i], at(), fmt.Sprintf("undo of %q", moves[i]))
+		collect()
 	}
-	for i := range 10 {
-		_, err := f.Redo(ctx, retcon.MoveOptions{Conflicts: timeline.Theirs})
-		require.NoError(t, err, i)
-		require.Equal(t, undone[i], at(), i)
+	for i := range moves {
+		f.retcon("redo", "--yes")
+		same(undone[i], at(), fmt.Sprintf("redo of %q", moves[i]))
+		collect()
 	}
+	for i := len(moves) - 1; i >= 0; i-- {
+		f.retcon("undo", "--yes")
+		same(before[i], at(), fmt.Sprintf("undo of the redo of %q", moves[i]))
+	}
+}
+
+// A collection gives up the tail of a run that no undo or redo can bring back, and
+// nothing else of it.
+func TestCollectPurgesBranches(t *testing.T) {
+	f := newFlow(t)
+	file := f.body(threeSteps)
+	f.retcon("run", file)
+	branches := func() (said string) {
+		f.look(func(tx *ledger.Tx) error {
+			all, err := tx.Branches(1)
+			for _, b := range all {
+				said += fmt.Sprintf("%s to %d, ", b.State, b.HeadSeq)
+			}
+			return err
+		})
+		return said
+	}
+	gc := func() { t.Helper(); f.retcon("gc", "--keep-tools", "1ns") }
+	f.retcon("rewind", "r1", "1", "--yes")
+	gc()
+	assert.Equal(t, "archived to 3, live to 1, ", branches(), "undo can reach it")
+	f.retcon("undo", "--yes")
+	gc()
+	assert.Equal(t, "live to 3, archived to 1, ", branches(), "redo can reach it")
+	f.retcon("resume", "r1", "--file", f.body(strings.Replace(threeSteps, `"done"`, `"well"`, 1)), "--yes")
+	whole := f.digest()
+	f.retcon("rewind", "r1", "2", "--yes") // nothing can be done again after it
+	gc()
+	assert.NotContains(t, branches(), "archived to 1,")
+	f.retcon("undo", "--yes")
+	assert.Equal(t, whole, f.digest())
+	f.retcon("doctor", "--deep")
 }

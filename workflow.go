@@ -52,6 +52,7 @@ type RunOptions struct {
 	Wait      bool // stay while a signal is all that is waited for
 	Jobs      int  // attempts at the same time; a few when zero
 	KeepFiles bool // a task that failed begins again with the files as they are
+	Force     bool // tasks run again across what they have done outside, which stays there
 
 	// On is told what happens, one call at a time.
 	On func(Progress)
@@ -103,10 +104,13 @@ const (
 // in the result; an error means that it did not begin, or that the engine could
 // not go on, a *StoppedError.
 //
-// It fails with *FileError, *workflow.BodyError, *workflow.InputError, or
-// *ledger.LockedError when another run goes on here. With those nothing is
-// written.
+// It fails with *FileError, *workflow.BodyError, *workflow.InputError,
+// *ProjectError when what is an effect here can't be read, or *ledger.LockedError
+// when another run goes on here. With those nothing is written.
 func (w *Workspace) RunWorkflow(ctx context.Context, o RunOptions) (*RunResult, error) {
+	if w.project.Err != nil {
+		return nil, w.project.Err
+	}
 	p, err := w.body(o.File)
 	if err != nil {
 		return nil, err
@@ -137,7 +141,8 @@ func from(origin string, err error) error {
 // engine is what a run in this worktree runs with.
 func (w *Workspace) engine(db *ledger.DB, o RunOptions) workflow.Options {
 	e := workflow.Options{Ledger: db, Recorder: w.recorder(db), Owner: w.owner(), Alive: checkpoint.Alive, Actor: w.opt.Actor,
-		Now: w.opt.Now, Env: commandEnv(w.opt.Env), Jobs: o.Jobs, Wait: o.Wait, KeepFiles: o.KeepFiles, Tape: w.tape(db)}
+		Now: w.opt.Now, Env: commandEnv(w.opt.Env), Jobs: o.Jobs, Wait: o.Wait, KeepFiles: o.KeepFiles, Tape: w.tape(db),
+		Rules: w.rules(), Force: o.Force}
 	if o.On != nil {
 		e.On = func(p Progress) {
 			w.tell.Lock()
@@ -210,8 +215,9 @@ func bare(err error) error {
 // StoppedError says that the engine could not go on with a run. The run can be
 // resumed when what is wrong has been put right.
 type StoppedError struct {
-	Run string
-	Err error
+	Run     string
+	Program string // the Go program that resumes it; "" where retcon resume does
+	Err     error
 }
 
 func (e *StoppedError) Error() string { return e.Run + " has stopped: " + e.Err.Error() }
@@ -244,6 +250,9 @@ func (w *Workspace) ended(r *workflow.Result, err error, file string) (*RunResul
 		out.stopped(r.Err)
 	}
 	out.Resume = out.next(file)
+	if r.Status == StatusWaiting {
+		out.Resume = w.answers(r.Run)
+	}
 	if err != nil {
 		return out, &StoppedError{Run: out.Run, Err: err}
 	}
@@ -277,17 +286,11 @@ func (r *RunResult) stopped(err error) {
 	}
 }
 
-// next are the commands that bring a run on.
+// next are the commands that bring a run on that has stopped, and does not wait.
 func (r *RunResult) next(file string) []string {
 	again := "retcon resume " + r.Run
 	edited := again + " --file " + shellWord(file)
 	switch {
-	case r.Status == StatusWaiting:
-		var all []string
-		for _, name := range r.Waits {
-			all = append(all, fmt.Sprintf("retcon signal %s %s --value true --resume", r.Run, shellWord(name)))
-		}
-		return all
 	case r.Status == StatusInterrupted:
 		return []string{again}
 	case r.Status != StatusFailed:

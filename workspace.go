@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/sideeffect"
 	"github.com/retcon-dev/retcon/vcs"
+	"github.com/retcon-dev/retcon/workflow"
 )
 
 // Options of Open. Dir and Now are needed.
@@ -29,6 +31,14 @@ type Options struct {
 	// While that run goes on, the caller can't move it, a run it came from, or the
 	// worktree it works in: *SelfOperationError.
 	OwnRun string
+
+	// OwnSessions are the conversations that the caller's environment names. They
+	// are runs the caller works in, too, and so is a run that a process of Above
+	// carries out.
+	OwnSessions []OwnSession
+
+	// Above are the processes that the caller was started by, the nearest first.
+	Above []int
 
 	// Env is the environment of the commands that workflows run, whole; what is
 	// meant for retcon itself is taken out.
@@ -53,10 +63,21 @@ type Options struct {
 	// the field.
 	Load func(folder string) (Config, error)
 
+	// Parse reads the configuration that comes with a repository; nil passes it
+	// over. What is wrong with it is a *ProjectError.
+	Parse func(text []byte) (Config, error)
+
+	// State is the folder of the user's own state, where it is noted which
+	// configurations are trusted. "" is none, and nothing is.
+	State string
+
 	// Progress is told what is being done; total is 0 when it is not known. It
 	// may be called from any goroutine, one call at a time.
 	Progress func(stage string, done, total int)
 }
+
+// OwnSession is a conversation with an agent, as the agent names it.
+type OwnSession struct{ Agent, Session string }
 
 // User is the actor when nobody else is named.
 const User = "user"
@@ -68,6 +89,14 @@ type Workspace struct {
 	vcs  *vcs.Worktree
 	db   *ledger.DB // nil until it is needed
 	tell sync.Mutex // around opt.Progress
+
+	// capture is how a hook captures the worktree while it is watched; nil: as
+	// everybody does.
+	capture vcs.CaptureFunc
+
+	mine    Config            // the user's settings, without the repository's
+	project *Project          // the repository's
+	known   *sideeffect.Rules // made of both; nil until they are needed
 }
 
 // Open opens the workspace that o.Dir lies in: the nearest git worktree, or
@@ -87,12 +116,17 @@ func Open(_ context.Context, o Options) (*Workspace, error) {
 	if err := w.open(); err != nil {
 		return nil, err
 	}
-	if o.Load == nil {
-		return w, nil
+	w.mine = o.Config
+	if o.Load != nil {
+		var err error
+		if w.mine, err = o.Load(w.Folder()); err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
 	}
-	c, err := o.Load(w.Folder())
-	if err != nil {
-		return nil, errors.Join(err, w.Close())
+	w.project = readProject(w.Root(), o)
+	c := w.mine
+	if w.project.Err == nil {
+		c = c.over(w.project.config)
 	}
 	if c.limits(vcs.Options{}).same(w.opt.Config) {
 		w.opt.Config = c
@@ -198,6 +232,11 @@ func (w *Workspace) owner() ledger.Owner { return checkpoint.Self(w.opt.Actor) }
 // settled opens the ledger and finishes what processes that died have left
 // open: moves, and attempts, which count as interrupted.
 func (w *Workspace) settled(ctx context.Context) (*ledger.DB, error) {
+	return w.settledBut(ctx, func(ledger.Attempt) bool { return false })
+}
+
+// settledBut is settled, and leaves the attempts open that the caller ends.
+func (w *Workspace) settledBut(ctx context.Context, own func(ledger.Attempt) bool) (*ledger.DB, error) {
 	db, err := w.ledger()
 	if err != nil {
 		return nil, err
@@ -222,6 +261,7 @@ func (w *Workspace) settled(ctx context.Context) (*ledger.DB, error) {
 			return err
 		}
 		dead, err = deadAttempts(tx, row.ID)
+		dead = slices.DeleteFunc(dead, own)
 		return err
 	})
 	if err != nil {
@@ -235,8 +275,12 @@ func (w *Workspace) settled(ctx context.Context) (*ledger.DB, error) {
 	if len(dead)+len(gone) == 0 {
 		return db, nil
 	}
+	found, err := w.left(ctx, db, dead)
+	if err != nil {
+		return nil, err
+	}
 	return db, db.Update(ctx, func(tx *ledger.Tx) error {
-		if err := interrupt(tx, dead); err != nil {
+		if err := interrupt(tx, dead, found); err != nil {
 			return err
 		}
 		for _, run := range gone {
@@ -266,23 +310,81 @@ func deadAttempts(tx *ledger.Tx, worktree int64) (dead []ledger.Attempt, err err
 	return dead, err
 }
 
-// interrupt ends attempts, and the runs that have no other.
-func interrupt(tx *ledger.Tx, dead []ledger.Attempt) error {
+// left records what attempts have left whose processes died, by run: what has
+// changed up to now since they began is theirs. A workflow does that itself when
+// it goes on.
+func (w *Workspace) left(ctx context.Context, db *ledger.DB, dead []ledger.Attempt) (map[int64]int64, error) {
+	runs := map[int64]ledger.Run{}
+	err := w.view(ctx, func(tx *ledger.Tx, _ ledger.Worktree) error {
+		for _, a := range dead {
+			r, err := tx.Run(a.RunID)
+			if err != nil {
+				return err
+			}
+			if r.Kind != workflow.Source && a.Before != 0 && a.Worktree == 0 {
+				runs[r.ID] = r
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := map[int64]int64{}
+	for id, r := range runs {
+		done, err := w.recorder(db).Record(ctx, checkpoint.What{Tier: ledger.TierTool, Run: id, Actor: r.Source, Note: "found when its process had died"})
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil {
+			w.missed("capture", err) // that they have ended is known all the same
+			continue
+		}
+		found[id] = done.Checkpoint.ID
+	}
+	return found, nil
+}
+
+// settleDead is settled for a move, which settles other moves itself: it ends
+// the attempts of processes that died, so that what is changed from now on is
+// not taken for theirs.
+func (w *Workspace) settleDead(ctx context.Context, db *ledger.DB) error {
+	var dead []ledger.Attempt
+	err := w.view(ctx, func(tx *ledger.Tx, row ledger.Worktree) (err error) {
+		if row.ID != 0 {
+			dead, err = deadAttempts(tx, row.ID)
+		}
+		return err
+	})
+	if err != nil || len(dead) == 0 {
+		return err
+	}
+	found, err := w.left(ctx, db, dead)
+	if err != nil {
+		return err
+	}
+	dead = slices.DeleteFunc(dead, func(a ledger.Attempt) bool { return found[a.RunID] == 0 })
+	return db.Update(ctx, func(tx *ledger.Tx) error { return interrupt(tx, dead, found) })
+}
+
+// interrupt ends attempts, at the checkpoint that was found of their run, and the
+// runs that have no other.
+func interrupt(tx *ledger.Tx, dead []ledger.Attempt, found map[int64]int64) error {
 	for _, a := range dead {
-		err := tx.FinishAttempt(a.ID, ledger.Finish{Outcome: ledger.OutcomeInterrupted})
+		f := ledger.Finish{Outcome: ledger.OutcomeInterrupted}
+		if a.Before != 0 && a.Worktree == 0 {
+			f.After = found[a.RunID]
+		}
+		err := tx.FinishAttempt(a.ID, f)
 		if errors.Is(err, ledger.ErrFinished) {
 			continue // somebody else has settled it
 		}
 		if err != nil {
 			return err
 		}
-		all, err := tx.Attempts(a.RunID)
+		going, err := tx.Open(a.RunID)
 		if err != nil {
 			return err
-		}
-		going := false
-		for _, other := range all {
-			going = going || other.Outcome == ""
 		}
 		if going {
 			continue

@@ -160,11 +160,11 @@ func TestExec(t *testing.T) {
 	assert.Equal(t, "edit ok c1 c2 do edit", strings.Join([]string{got.Name, got.Status, got.Before, got.After, got.Command}, " "))
 	assert.Equal(t, 0, *got.Exit)
 
-	failed, err := p.Exec(ctx, retcon.ExecOptions{Argv: []string{"false"}, Run: func(context.Context) (int, error) { return 7, nil }})
+	failed, err := p.Exec(ctx, retcon.ExecOptions{Argv: []string{"false"}, Run: func(context.Context, []string) (int, error) { return 7, nil }})
 	require.NoError(t, err)
 	assert.Equal(t, 7, failed.Exit)
 	missing := errors.New("no such program")
-	_, err = p.Exec(ctx, retcon.ExecOptions{Argv: []string{"none"}, Run: func(context.Context) (int, error) { return 0, missing }})
+	_, err = p.Exec(ctx, retcon.ExecOptions{Argv: []string{"none"}, Run: func(context.Context, []string) (int, error) { return 0, missing }})
 	require.ErrorIs(t, err, missing)
 	runs, err = p.Runs(ctx, 0)
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestExec(t *testing.T) {
 func TestExecInterrupted(t *testing.T) {
 	p := newFolder(t)
 	stop, cancel := context.WithCancel(ctx)
-	r, err := p.Exec(stop, retcon.ExecOptions{Argv: []string{"x"}, Run: func(context.Context) (int, error) {
+	r, err := p.Exec(stop, retcon.ExecOptions{Argv: []string{"x"}, Run: func(context.Context, []string) (int, error) {
 		p.write("half", "written")
 		cancel()
 		return 130, nil
@@ -196,7 +196,7 @@ func TestExecRunsNothingItCannotRecord(t *testing.T) {
 	stop, cancel := context.WithCancel(ctx)
 	cancel()
 	ran := false
-	_, err := p.Exec(stop, retcon.ExecOptions{Argv: []string{"x"}, Run: func(context.Context) (int, error) { ran = true; return 0, nil }})
+	_, err := p.Exec(stop, retcon.ExecOptions{Argv: []string{"x"}, Run: func(context.Context, []string) (int, error) { ran = true; return 0, nil }})
 	require.Error(t, err)
 	assert.Equal(t, retcon.CodeInterrupted, code(err))
 	assert.False(t, ran)
@@ -549,7 +549,7 @@ func TestConfigValidate(t *testing.T) {
 func TestCommandsAreShownAsTyped(t *testing.T) {
 	p := newFolder(t)
 	_, err := p.Exec(ctx, retcon.ExecOptions{Argv: []string{"sh", "-c", "echo it's", "", "x=1", "$a"},
-		Run: func(context.Context) (int, error) { return 0, nil }})
+		Run: func(context.Context, []string) (int, error) { return 0, nil }})
 	require.NoError(t, err)
 	runs, err := p.Runs(ctx, 0)
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ var claude = client{
 		"SubagentStart":      {note: hookNote},
 	},
 	setup:    claudeSetup,
+	variable: "CLAUDE_CODE_SESSION_ID",
 	headless: &claudeHeadless,
 	record:   &claudeRecord,
 	resume:   claudeContinue,

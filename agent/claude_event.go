@@ -37,6 +37,7 @@ func decodeClaude(event string, o object) Event {
 	}
 	e.Background = input.yes("run_in_background") || output["backgroundTaskId"] != nil
 	e.Denied = e.Name == "PermissionDenied"
+	claudeOutcome(&e, output)
 	switch e.Name {
 	case "PostToolUse":
 		e.Spawned = output.str("agentId")
@@ -75,6 +76,7 @@ func hookFields(event string, o object) Event {
 	if e.Message == "" {
 		e.Message = o.str("message")
 	}
+	e.Server, e.ServerTool = serverTool(e.Tool)
 	for _, c := range o.objects("tool_calls") {
 		e.Calls = append(e.Calls, Call{ID: c.str("tool_use_id"), Tool: c.str("tool_name"), Input: c.raw("tool_input"), Output: c.raw("tool_response")})
 	}

@@ -1,6 +1,6 @@
 package agent
 
-var claudeRecord = record{entry: claudeEntry, live: claudeLive}
+var claudeRecord = record{entry: claudeEntry, live: claudeLive, follow: followTree}
 
 // claudeEntry: a transcript of Claude Code is a tree of uuid and parentUuid,
 // with one line for each block of content.

@@ -42,6 +42,7 @@ type client struct {
 	decode   func(event string, o object) Event
 	answers  map[string]form
 	setup    installer
+	variable string // by which what it starts finds the session it was started in
 	headless *headless
 	record   *record
 	resume   func(Pointer, ContinueOptions) (Continuation, error)

@@ -16,6 +16,7 @@ var codex = client{
 		"SubagentStart":     {note: hookNote},
 	},
 	setup:    codexHooks{},
+	variable: "CODEX_THREAD_ID",
 	headless: &codexHeadless,
 	record:   &codexRecord,
 	resume:   codexContinue,

@@ -20,6 +20,7 @@ func decodeCodex(event string, o object) Event {
 	}
 	e.Kind = codexKinds[e.Name]
 	e.Interrupted = e.Name == "Interrupt"
+	codexOutcome(&e, o)
 	switch input := o.sub("tool_input"); e.Tool {
 	case "Bash":
 		e.Command = input.str("command")

@@ -5,7 +5,16 @@ import (
 	"strings"
 )
 
-var codexRecord = record{entry: codexEntry, live: codexLive}
+var codexRecord = record{entry: codexEntry, live: codexLive, follow: followList, exit: codexExit}
+
+// codexExit: a line of its own says how a command ended.
+func codexExit(o object) (call string, exit *int) {
+	p := o.sub("payload")
+	if item := p.sub("item"); p.str("type") == "item_completed" && item.str("type") == "CommandExecution" {
+		return item.str("id"), item.exit("exit_code")
+	}
+	return "", nil
+}
 
 // codexEntry: a rollout of Codex is a list. What the model gets are the
 // response items; the rest tells about them.

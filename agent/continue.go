@@ -20,6 +20,8 @@ type ContinueOptions struct {
 	Session string
 	// Headless: without a person, the prompt on standard input.
 	Headless bool
+	// Gone: the client does not have what Source holds any more.
+	Gone bool
 }
 
 // Continuation is how a client goes on from a pointer. The conversation from

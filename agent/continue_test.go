@@ -85,6 +85,36 @@ func TestContinueGemini(t *testing.T) {
 	assert.Equal(t, "PCR", shown(live))
 }
 
+// Each resume writes the list of what was said once more, first without most of
+// it: a prompt that came after one resume is found behind what came before it.
+func TestCutAfterResumesOfGemini(t *testing.T) {
+	var text strings.Builder
+	line := func(s string) { text.WriteString(s + "\n") }
+	resume := func(ids string) {
+		line(`{"sessionId": "s", "kind": "main"}`)
+		line(`{"$set": {"messages": [{"id": "context"}]}}`)
+		line(`{"$set": {"messages": [{"id": "context"}` + ids + `]}}`)
+	}
+	line(`{"sessionId": "s", "kind": "main"}`)
+	line(`{"$set": {"messages": [{"id": "context"}]}}`)
+	line(`{"id": "p1", "type": "user", "content": "one"}`)
+	line(`{"id": "m1", "type": "gemini", "content": "done"}`)
+	resume(`, {"id": "p1"}, {"id": "m1"}`)
+	line(`{"id": "p2", "type": "user", "content": "two"}`)
+	resume(`, {"id": "p1"}, {"id": "m1"}, {"id": "p2"}`)
+	line(`{"id": "p3", "type": "user", "content": "three"}`)
+	all := []byte(text.String())
+	for prompt, want := range map[string]string{"p2": "PM", "p3": "PMP"} {
+		p := cutAt(t, Gemini, "s", "/c/x.jsonl", all, CutBeforePrompt, prompt)
+		k, err := Continue(p, ContinueOptions{Session: newSession, Source: bytes.NewReader(all), Folder: "/store"})
+		require.NoError(t, err)
+		require.Len(t, k.Files, 1, prompt)
+		live, err := Live(Gemini, readAll(t, Gemini, k.Files[0].Content))
+		require.NoError(t, err)
+		assert.Equal(t, want, shown(live), prompt)
+	}
+}
+
 func TestContinueOpenCode(t *testing.T) {
 	text := recording(t, OpenCode, "export/two_prompts.json")
 	var before struct {
@@ -125,6 +155,61 @@ func TestContinueOpenCode(t *testing.T) {
 	assert.Equal(t, []string{"opencode", "export", "ses_1"}, argv)
 	_, err = ExportCommand(Claude, "s")
 	require.ErrorIs(t, err, ErrUnsupported)
+}
+
+func TestExportedCall(t *testing.T) {
+	text := recording(t, OpenCode, "export/two_prompts.json")
+	var export struct {
+		Messages []struct {
+			Info  struct{ ID string }
+			Parts []struct{ Type, CallID string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &export))
+	found := 0
+	for _, m := range export.Messages {
+		for _, p := range m.Parts {
+			if p.Type != "tool" {
+				continue
+			}
+			found++
+			message, alone, err := ExportedCall(OpenCode, text, p.CallID)
+			require.NoError(t, err)
+			assert.Equal(t, m.Info.ID, message)
+			assert.True(t, alone)
+		}
+	}
+	require.NotZero(t, found)
+	_, alone, err := ExportedCall(OpenCode, []byte(`{"messages": [{"info": {"id": "m"}, "parts": [{"type": "tool", "callID": "c"}, {"type": "tool", "callID": "d"}]}]}`), "c")
+	require.NoError(t, err)
+	assert.False(t, alone, "two calls in one message")
+	var none *NoCutError
+	_, _, err = ExportedCall(OpenCode, text, "call_none")
+	require.ErrorAs(t, err, &none)
+	_, _, err = ExportedCall(OpenCode, []byte("{"), "c")
+	require.ErrorIs(t, err, ErrSource)
+	_, _, err = ExportedCall(Claude, text, "c")
+	require.ErrorIs(t, err, ErrUnsupported)
+}
+
+// Hooks of Gemini CLI tell of no ids; the conversation has the same call.
+func TestCallsDoing(t *testing.T) {
+	entries := readAll(t, Gemini, recording(t, Gemini, "transcript.jsonl"))
+	for file, want := range map[string]string{"write_file": "write_file__call_a6384203e93bfbb814cbca22", "replace": "replace__", "mcp_note_add_note": "mcp_note_add_note__"} {
+		e, err := Decode(Gemini, "BeforeTool", recording(t, Gemini, "BeforeTool."+file+".json"))
+		require.NoError(t, err)
+		ids, err := CallsDoing(Gemini, entries, CallKey(e.Tool, e.ToolInput))
+		require.NoError(t, err)
+		require.Len(t, ids, 1, file)
+		assert.True(t, strings.HasPrefix(ids[0], want), ids[0])
+		_, err = CutAfter(Gemini, entries, ids[0])
+		require.NoError(t, err)
+	}
+	assert.Equal(t, CallKey("t", []byte(`{ "a": 1 }`)), CallKey("t", []byte(`{"a":1}`)))
+	assert.NotEqual(t, CallKey("t", []byte(`{"a":1}`)), CallKey("u", []byte(`{"a":1}`)))
+	ids, err := CallsDoing(Gemini, entries, CallKey("write_file", nil))
+	require.NoError(t, err)
+	assert.Empty(t, ids)
 }
 
 func TestContinueRefuses(t *testing.T) {

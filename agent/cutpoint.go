@@ -1,6 +1,10 @@
 package agent
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -82,6 +86,32 @@ func CutBeforePrompt(agent string, entries []Entry, prompt string) (Cutting, err
 		c.Offset = start
 	}
 	return c, nil
+}
+
+// CallKey is what a call is known by of which a hook tells no id: what it is to
+// do.
+func CallKey(tool string, input json.RawMessage) string {
+	does := bytes.NewBufferString(tool + "\x00")
+	if err := json.Compact(does, input); err != nil { // a client that sends none, or no JSON
+		does.Write(input)
+	}
+	sum := sha256.Sum256(does.Bytes())
+	return "h" + hex.EncodeToString(sum[:6])
+}
+
+// CallsDoing are the ids of the calls in the conversation that do the same, in
+// their order.
+func CallsDoing(agent string, entries []Entry, key string) ([]string, error) {
+	live, err := Live(agent, entries)
+	var ids []string
+	for _, e := range live {
+		for i, does := range e.Does {
+			if does == key {
+				ids = append(ids, e.Calls[i])
+			}
+		}
+	}
+	return ids, err
 }
 
 func liveCall(agent string, entries []Entry, call string) ([]Entry, int, error) {

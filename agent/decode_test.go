@@ -76,6 +76,8 @@ func line(e Event) string {
 			}
 		case bool:
 			fmt.Fprintf(&b, " %s=%t", name, value)
+		case *int:
+			fmt.Fprintf(&b, " %s=%d", name, *value)
 		default:
 			fmt.Fprintf(&b, " %s=%.160q", name, value)
 		}
@@ -124,11 +126,11 @@ func TestDecodeIsLenient(t *testing.T) {
 		{"nothing at all", Codex, "", `{}`, ` Kind="unknown"`},
 		{"background", Claude, "Stop", `{"background_tasks":[{"id":"b1","status":"running"},{"id":"b2","status":"completed"},"b3"]}`, ` Name="Stop" Kind="turn-end" Running=["b3" "b1"]`},
 		{"Cursor runs Claude's hook", Claude, "Stop", `{"cursor_version":"3","conversation_id":"c"}`, ` Name="Stop" Kind="turn-end" Session="c"`},
-		{"interrupted", Claude, "PostToolUseFailure", `{"is_interrupt":true,"error":"no"}`, ` Name="PostToolUseFailure" Kind="tool-failed" Interrupted=true Error="no"`},
+		{"interrupted", Claude, "PostToolUseFailure", `{"is_interrupt":true,"error":"no"}`, ` Name="PostToolUseFailure" Kind="tool-failed" Output="no" Interrupted=true Error="no"`},
 		{"a patch that moves", Codex, "PreToolUse", `{"tool_name":"apply_patch","tool_input":{"command":"*** Begin Patch\n*** Update File: a b\n*** Move to: c\n+*** Add File: not this\n*** Delete File: d\r\n*** End Patch"}}`, ` Name="PreToolUse" Kind="tool-before" Tool="apply_patch" ToolInput={"command":"*** Begin Patch\n*** Update File: a b\n*** Move  Paths=["a b" "c" "d"]`},
 		{"an opencode child", OpenCode, "event", `{"hook":"event","input":{"type":"session.created","properties":{"info":{"id":"c","parentID":"p"}}},"directory":"/d"}`, ` Name="session.created" Kind="subagent-start" Session="c" Parent="p" Subagent="c" CWD="/d"`},
 		{"an opencode abort", OpenCode, "event", `{"type":"session.error","properties":{"sessionID":"s","error":{"name":"MessageAbortedError","data":{"message":"Aborted"}}}}`, ` Name="session.error" Kind="turn-end" Session="s" Interrupted=true Error="Aborted"`},
-		{"a Gemini failure", Gemini, "AfterTool", `{"tool_name":"replace","tool_response":{"error":{"message":"no"}}}`, ` Name="AfterTool" Kind="tool-after" Tool="replace" ToolOutput={"error":{"message":"no"}} Error="no"`},
+		{"a Gemini failure", Gemini, "AfterTool", `{"tool_name":"replace","tool_response":{"error":{"message":"no"}}}`, ` Name="AfterTool" Kind="tool-after" Tool="replace" ToolOutput={"error":{"message":"no"}} Exit=1 Error="no"`},
 		{"generic", Generic, "tool-before", `{"session":"s","call":"1","tool":"sh","command":"ls","paths":["a","b"],"background":true}`, ` Name="tool-before" Kind="tool-before" Session="s" Tool="sh" CallID="1" Command="ls" Paths=["a" "b"] Background=true`},
 		{"generic may not say other", Generic, "other", `{}`, ` Name="other" Kind="unknown"`},
 		{"Copilot's string of JSON", Copilot, "preToolUse", `{"toolName":"bash","toolArgs":"{\"command\":\"ls\"}"}`, ` Name="preToolUse" Kind="tool-before" Tool="bash" ToolInput={"command":"ls"} Command="ls"`},

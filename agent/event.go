@@ -50,6 +50,10 @@ type Event struct {
 	ToolInput  json.RawMessage
 	ToolOutput json.RawMessage
 	Command    string   // what a shell tool runs
+	Server     string   // MCP server that the tool is of; empty for one of the client's own
+	ServerTool string   // what the server calls it
+	Output     string   // what the tool said, as text
+	Exit       *int     // 0 for success; nil where the client does not tell, or it is not over
 	Paths      []string // files that the tool names, as it names them
 	Calls      []Call   // of a batch
 

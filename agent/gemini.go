@@ -14,6 +14,7 @@ var gemini = client{
 		"AfterTool":    {note: hookNote},
 	},
 	setup:    geminiSetup,
+	variable: "GEMINI_SESSION_ID",
 	headless: &geminiHeadless,
 	record:   &geminiRecord,
 	resume:   geminiContinue,

@@ -25,6 +25,10 @@ func decodeGemini(event string, o object) Event {
 	if e.Error = output.sub("error").str("message"); e.Error == "" {
 		e.Error = output.str("error")
 	}
+	if context := o.sub("mcp_context"); context.str("server_name") != "" {
+		e.Server, e.ServerTool = context.str("server_name"), context.str("tool_name")
+	}
+	geminiOutcome(&e, output)
 	if e.Kind == TurnEnd {
 		e.Message = o.str("prompt_response")
 	}

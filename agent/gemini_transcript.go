@@ -1,6 +1,6 @@
 package agent
 
-var geminiRecord = record{entry: geminiEntry, live: geminiLive}
+var geminiRecord = record{entry: geminiEntry, live: geminiLive, follow: followList}
 
 // geminiEntry: a chat of Gemini CLI is a log. A line with an id seen before
 // replaces the earlier one, and a line can drop others.
@@ -28,6 +28,7 @@ func geminiEntry(o object) Entry {
 		e.Kind, e.Answer = Message, e.ID
 		for _, c := range o.objects("toolCalls") {
 			e.Kind, e.Calls = Called, append(e.Calls, c.str("id"))
+			e.Does = append(e.Does, CallKey(c.str("name"), c.raw("args")))
 		}
 	}
 	return e
@@ -47,6 +48,7 @@ func geminiLive(entries []Entry) []Entry {
 				live = live[:i]
 			}
 		case e.Kind == Meta || e.ID == "":
+		case known && e.Kind == Aside: // a resume writes the whole list anew: each stays where it was said
 		case known:
 			live[i] = e
 		default:

@@ -9,7 +9,7 @@ package agent
 //
 //	{"session": "…", "parent": "…", "turn": "…",
 //	 "subagent": "…", "subagent_type": "…",
-//	 "call": "…", "tool": "…", "input": {…}, "output": …, "command": "…", "paths": ["…"],
+//	 "call": "…", "tool": "…", "input": {…}, "output": …, "exit": 0, "command": "…", "paths": ["…"],
 //	 "cwd": "…", "roots": ["…"], "transcript": "…", "entry": "…",
 //	 "prompt": "…", "message": "…", "source": "startup", "reason": "…", "model": "…",
 //	 "background": false, "running": ["…"], "denied": false, "interrupted": false, "error": "…"}
@@ -56,5 +56,7 @@ func decodeGeneric(event string, o object) Event {
 			e.Kind = k
 		}
 	}
+	e.Server, e.ServerTool = serverTool(e.Tool)
+	e.Output, e.Exit = said(e.ToolOutput), o.exit("exit")
 	return e
 }

@@ -71,6 +71,32 @@ func openCodeContinue(p Pointer, o ContinueOptions) (Continuation, error) {
 	return k, err
 }
 
+// ExportedCall finds the message of an export that a call was made in, and tells
+// whether it was the only one there. A conversation is continued from whole
+// messages. It fails with *NoCutError, ErrSource or ErrUnsupported.
+func ExportedCall(agent string, export []byte, call string) (message string, alone bool, err error) {
+	if _, err := ExportCommand(agent, ""); err != nil {
+		return "", false, err
+	}
+	o, err := parseObject(export)
+	if err != nil {
+		return "", false, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	for _, m := range o.objects("messages") {
+		calls, found := 0, false
+		for _, part := range m.objects("parts") {
+			if part.str("type") == "tool" {
+				calls++
+				found = found || part.str("callID") == call
+			}
+		}
+		if found {
+			return m.sub("info").str("id"), calls == 1, nil
+		}
+	}
+	return "", false, &NoCutError{Call: call}
+}
+
 func messageID(m json.RawMessage) string {
 	o, err := parseObject(m)
 	if err != nil {

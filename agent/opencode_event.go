@@ -46,9 +46,11 @@ func decodeOpenCode(event string, o object) Event {
 	if patch := args.str("patchText", "patch"); patch != "" {
 		e.Paths = patchPaths(patch)
 	}
+	e.Server, e.ServerTool = openCodeServer(e.Tool)
 	switch name {
 	case "tool.execute.after":
 		e.ToolInput, e.ToolOutput = input.raw("args"), o.raw("output")
+		openCodeOutcome(&e, output)
 		e.Spawned = output.sub("metadata").str("sessionId")
 	case "chat.message":
 		message := output.sub("message")
@@ -117,6 +119,8 @@ func failedPart(e *Event, part object) {
 	e.Kind, e.Session = ToolFailed, part.str("sessionID")
 	e.Tool, e.CallID, e.Entry = part.str("tool"), part.str("callID"), part.str("messageID")
 	e.ToolInput, e.Error = state.raw("input"), state.str("error")
+	e.Server, e.ServerTool = openCodeServer(e.Tool)
+	e.Output = e.Error
 	input := state.sub("input")
 	e.Paths = input.paths("filePath", "path")
 	if e.Tool == "bash" {

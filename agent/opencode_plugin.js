@@ -52,18 +52,24 @@ function counts(event) {
 
 export const Retcon = async ({ directory, worktree }) => {
   const say = (hook, input, output) => tell(hook, { hook, input, output, directory, worktree })
+  const begun = new Map() // sessions that are being told of: nothing of theirs is told before
   const deny = (answer) => {
     if (answer.deny) throw new Error(answer.deny)
   }
   return {
     event: async ({ event }) => {
-      if (counts(event)) await say("event", event)
+      if (!counts(event)) return
+      const told = say("event", event)
+      if (event.type === "session.created") begun.set(event.properties?.info?.id, told)
+      await told
     },
     "tool.execute.before": async (input, output) => deny(await say("tool.execute.before", input, output)),
     "tool.execute.after": async (input, output) => {
       await say("tool.execute.after", input, output)
     },
     "chat.message": async (input, output) => {
+      await begun.get(input.sessionID)
+      begun.delete(input.sessionID)
       const answer = await say("chat.message", input, output)
       deny(answer)
       if (answer.note) {

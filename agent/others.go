@@ -55,6 +55,10 @@ func decodeCursor(event string, o object) Event {
 	if e.Kind == SessionStart {
 		e.Source = "startup"
 	}
+	if tool, ok := strings.CutPrefix(e.Tool, "MCP:"); ok {
+		e.Server, e.ServerTool = "cursor", tool // which server it is of, it does not say
+	}
+	e.Output = said(e.ToolOutput)
 	e.Interrupted = e.Kind == TurnEnd && o.str("status") == "aborted"
 	return e
 }
@@ -113,6 +117,7 @@ func decodeCopilot(event string, o object) Event {
 		e.Kind = ToolFailed
 	}
 	e.Denied = o.sub("toolResult").str("resultType") == "denied"
+	e.Output = o.sub("toolResult").str("textResultForLlm")
 	return e
 }
 
@@ -180,6 +185,10 @@ func decodeCline(event string, o object) Event {
 	}
 	if e.Error != "" && e.Kind == ToolAfter {
 		e.Kind = ToolFailed
+	}
+	e.Output = said(e.ToolOutput)
+	if e.Tool == "use_mcp_tool" {
+		e.Server, e.ServerTool = input.str("server_name"), input.str("tool_name")
 	}
 	switch event {
 	case "TaskStart":

@@ -30,7 +30,8 @@ type Entry struct {
 	Turn   string // one per prompt
 	Kind   EntryKind
 	Calls  []string
-	Text   string // its beginning
+	Does   []string // of each of the Calls its [CallKey], where hooks tell of no ids
+	Text   string   // its beginning
 	Offset int64
 	Length int64 // with the newline
 	Side   bool  // said by or to a subagent
@@ -49,8 +50,10 @@ type Base struct {
 
 // record is how a client keeps its conversations in files.
 type record struct {
-	entry func(o object) Entry
-	live  func([]Entry) []Entry
+	entry  func(o object) Entry
+	live   func([]Entry) []Entry
+	follow func(leaf string, more []Entry) Followed
+	exit   func(o object) (call string, exit *int) // nil where hooks tell it
 }
 
 // ReadTranscript reads the entries that were written since from, and tells

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/retcon-dev/retcon/ledger"
 )
@@ -34,6 +35,14 @@ func (t *Tape) Prepare(c Call) (Prepared, error) {
 	p.view(a.view)
 	p.output(c.Output)
 	return p, nil
+}
+
+// In says what a call was part of, for one that was prepared before that was
+// known.
+func (p Prepared) In(attempt, branch int64, treeIn string, took time.Duration) Prepared {
+	p.cell.AttemptID, p.cell.Branch, p.cell.TreeIn, p.cell.Took = attempt, branch, treeIn, took
+	p.call.Attempt, p.call.Branch, p.call.TreeIn, p.call.Took = attempt, branch, treeIn, took
+	return p
 }
 
 // cell is what a call says of itself without being looked into.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/retcon-dev/retcon/ledger"
@@ -14,7 +16,17 @@ import (
 // Self describes this process, under the name it goes by, so that another can
 // find out with [Alive] whether it still runs.
 func Self(name string) ledger.Owner {
-	pid := os.Getpid()
+	o := self()
+	o.Name = name
+	return o
+}
+
+// self is this process, of which nothing changes while it runs. It is asked for
+// at every turn.
+var self = sync.OnceValue(func() ledger.Owner { return Process("", os.Getpid()) })
+
+// Process is Self for another process of this machine.
+func Process(name string, pid int) ledger.Owner {
 	start, _ := started(pid) // 0: the number alone must do
 	host, _ := os.Hostname() // "": one nameless host is like another
 	return ledger.Owner{Name: name, PID: int64(pid), Start: start, Boot: boot(), Host: host}
@@ -40,6 +52,13 @@ func Alive(o ledger.Owner) bool {
 	return !ok || o.Start == 0 || start == o.Start
 }
 
+// Among tells whether an owner is one of the processes of this machine that have
+// these numbers now.
+func Among(o ledger.Owner, pids []int) bool {
+	host, _ := os.Hostname() // "": as in Self
+	return o.Host == host && slices.Contains(pids, int(o.PID)) && Alive(o)
+}
+
 // started returns when a process started, as the kernel counts; false when that
 // can't be known.
 func started(pid int) (int64, bool) {
@@ -58,10 +77,10 @@ func started(pid int) (int64, bool) {
 
 // boot tells one boot of this machine from the next; "" where that can't be
 // known.
-func boot() string {
+var boot = sync.OnceValue(func() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
-}
+})

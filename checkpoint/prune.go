@@ -11,7 +11,9 @@ import (
 // Policy says what of the past is given up. What was made by hand, has a label
 // or a pin, holds what somebody wrote during a move, is an edge of an attempt or
 // is needed by a move that undo or redo can reach is kept whatever it says, and
-// so is the newest checkpoint of every worktree.
+// so is the newest checkpoint of every worktree. Of the calls in a prompt of a
+// session, only the first and the last are such edges: what lies between may go,
+// see [ledger.Tx.ThinCheckpoint].
 type Policy struct {
 	// KeepTools is how long every checkpoint that a tool or a watcher made is
 	// kept; DefaultKeepTools when zero. After it one an hour is kept, and after
@@ -69,7 +71,7 @@ func Prune(ctx context.Context, db *ledger.DB, p Policy) (Pruned, error) {
 	}
 	for _, id := range going {
 		steps = append(steps, func(tx *ledger.Tx, done *Pruned) error {
-			ok, err := deleted(tx.DeleteCheckpoint(id, p.Actor))
+			ok, err := deleted(tx.ThinCheckpoint(id, p.Actor))
 			if ok {
 				done.Checkpoints = append(done.Checkpoints, id)
 			}

@@ -48,6 +48,7 @@ func (c *console) commands() []*cli.Command {
 		c.doctorCommand(),
 		c.recoverCommand(),
 		c.configCommand(),
+		c.trustCommand(),
 
 		c.mcpCommand(),
 		c.versionCommand(),

@@ -31,6 +31,7 @@ Examples:
 				Note: ctx.String("m"), Pin: ctx.Bool("pin"),
 			}
 			return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
+				c.unread(w)
 				p, err := w.Checkpoint(ctx.Context, o)
 				if err != nil {
 					return err

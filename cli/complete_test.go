@@ -19,7 +19,7 @@ func TestComplete(t *testing.T) {
 	}
 	for _, test := range []struct{ name, line, want string }{ // the last word is the current one; _ is empty
 		{"commands", "ver", "version"},
-		{"all commands", "_", "init checkpoint exec watch agents hook run resume signal cancel lint snapshots log runs timeline show diff effects ack restore revert rewind timetravel retry-task rerun undo redo op gc doctor recover config mcp version completion help probe wrap group panics child answers fails locked ask wait"},
+		{"all commands", "_", "init checkpoint exec watch agents hook run resume signal cancel lint snapshots log runs timeline show diff effects ack restore revert rewind timetravel retry-task rerun undo redo op gc doctor recover config trust mcp version completion help probe wrap group panics child answers fails locked ask wait"},
 		{"commands of a group", "group _", "log show"},
 		{"flags", "probe --l", "--label"},
 		{"shared flags", "probe r1 --js", "--json"},

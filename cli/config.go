@@ -23,7 +23,9 @@ func (c *console) configCommand() *cli.Command {
 		Usage:    "show and change the settings of this workspace",
 		Category: "upkeep",
 		Description: `The settings are in config.toml, in the folder of the store. Sizes are written as
-100MiB, durations as 12h.
+100MiB, durations as 12h. Where it says nothing, a retcon.toml at the top of the
+worktree may: but for keep_tools, budget and disabled, which are yours. Rules about
+what is done outside go into either file; see docs/time-travel.md.
 
 Examples:
   retcon config
@@ -39,12 +41,12 @@ Examples:
 			{
 				Name: "get", Usage: "print the value of one", ArgsUsage: "<key>", Description: "Examples:\n  retcon config get max_file",
 				Action: func(ctx *cli.Context) error {
-					return c.withConfig(ctx, func(_ string, in retcon.Config) error {
+					return c.withConfig(ctx, func(_ string, in, project retcon.Config) error {
 						s, err := findSetting(ctx.Args().First())
 						if err != nil {
 							return err
 						}
-						return c.answer(value{s.told(in)})
+						return c.answer(value{s.toldOver(in, project)})
 					})
 				},
 			},
@@ -67,10 +69,10 @@ Examples:
 }
 
 func (c *console) listConfig(ctx *cli.Context) error {
-	return c.withConfig(ctx, func(file string, in retcon.Config) error {
+	return c.withConfig(ctx, func(file string, in, project retcon.Config) error {
 		s := settingsAnswer{File: newPlace(file).Path}
 		for _, one := range settings {
-			s.Settings = append(s.Settings, one.told(in))
+			s.Settings = append(s.Settings, one.toldOver(in, project))
 		}
 		return c.answer(s)
 	})
@@ -78,14 +80,14 @@ func (c *console) listConfig(ctx *cli.Context) error {
 
 // withConfig reads the settings as they are in the file. The workspace is opened
 // without them, so that bad ones can be mended.
-func (c *console) withConfig(ctx *cli.Context, do func(file string, in retcon.Config) error) error {
+func (c *console) withConfig(ctx *cli.Context, do func(file string, in, project retcon.Config) error) error {
 	none := func(string) (retcon.Config, error) { return retcon.Config{}, nil }
 	return c.use(ctx.Context, retcon.Options{Load: none}, func(w *retcon.Workspace) error {
 		in, err := loadConfig(w.Folder())
 		if err != nil {
 			return err
 		}
-		return do(filepath.Join(w.Folder(), configName), in)
+		return do(filepath.Join(w.Folder(), configName), in, w.Project().Config())
 	})
 }
 
@@ -114,7 +116,7 @@ func loadConfig(folder string) (retcon.Config, error) {
 func badConfig(file, what string, err error) error {
 	hint := "${EDITOR:-vi} " + quoted(file)
 	var unknown *noSetting
-	if errors.As(err, &unknown) {
+	if errors.As(err, &unknown) && !strings.Contains(unknown.key, ".") {
 		hint = "retcon config unset " + quoted(unknown.key)
 	}
 	return &failure{Code: "CONFIG", Message: fmt.Sprintf("%s: %s%v", name(file), what, err), Hints: []string{hint}}
@@ -124,7 +126,7 @@ func badConfig(file, what string, err error) error {
 type noSetting struct{ key string }
 
 func (e *noSetting) Error() string {
-	if near := nearest(e.key, settingKeys()); near != "" {
+	if near := nearest(e.key, append(settingKeys(), ruleKeys...)); near != "" {
 		return fmt.Sprintf("there is no setting %q, but %s", e.key, near)
 	}
 	return fmt.Sprintf("there is no setting %q", e.key)
@@ -137,10 +139,21 @@ func parseConfig(text string) (retcon.Config, error) {
 		return in, err
 	}
 	for _, key := range meta.Undecoded() {
-		return in, &noSetting{key.String()}
+		if !slices.ContainsFunc(free, func(at string) bool { return strings.HasPrefix(key.String(), at) }) {
+			return in, &noSetting{key.String()}
+		}
 	}
 	return in, in.Validate()
 }
+
+// ruleKeys are what a rule may say.
+var ruleKeys = []string{"rule", "rule.name", "rule.command", "rule.tool", "rule.match", "rule.class", "rule.find", "rule.atomic", "rule.undo",
+	"rule.undo.command", "rule.undo.shell", "rule.undo.http", "rule.undo.mcp", "rule.undo.handler", "rule.undo.not_needed",
+	"rule.undo.impossible", "rule.undo.gone", "rule.undo.env"}
+
+// free are the beginnings of keys below which anything may stand: values that are
+// handed on.
+var free = []string{"rule.undo.http.body.", "rule.undo.mcp.args."}
 
 // changeConfig sets a key to values, or takes it out when there are none.
 func (c *console) changeConfig(ctx *cli.Context, values []string) error {
@@ -358,17 +371,24 @@ type settingLine struct {
 	Set     bool   `json:"set"`
 	Unit    string `json:"unit"`
 	About   string `json:"about"`
+	From    string `json:"from"` // user, repository or default
 
 	text string // as one would type it
 }
 
-func (s setting) told(in retcon.Config) settingLine {
+func (s setting) told(in retcon.Config) settingLine { return s.toldOver(in, retcon.Config{}) }
+
+// toldOver is told where the repository may have made the setting.
+func (s setting) toldOver(in, project retcon.Config) settingLine {
 	have, usual := s.get(in), s.get(retcon.Defaults())
-	set := !isZero(have)
-	if !set {
+	set, from := !isZero(have), s.from(in, project)
+	switch from {
+	case fromProject:
+		have = s.get(project)
+	case fromNobody:
 		have = usual
 	}
-	line := settingLine{Key: s.key, Value: have, Default: usual, Set: set, Unit: s.unit, About: s.about}
+	line := settingLine{Key: s.key, Value: have, Default: usual, Set: set, Unit: s.unit, About: s.about, From: from}
 	switch v := have.(type) {
 	case time.Duration:
 		line.text = shortDuration(v)
@@ -444,7 +464,11 @@ func (s settingsAnswer) Text(p *page) {
 		if one.Set {
 			text = p.bold(text)
 		}
-		rows = append(rows, []string{one.Key, text, p.dim(one.About)})
+		about := p.dim(one.About)
+		if one.From == fromProject {
+			about += "  (" + retcon.ProjectFile + ")"
+		}
+		rows = append(rows, []string{one.Key, text, about})
 	}
 	p.table(rows)
 	p.printf("\nfile: %s\n", name(s.File))

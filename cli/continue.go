@@ -48,11 +48,19 @@ func (c *console) rewind(ctx *cli.Context, o retcon.TravelOptions) error {
 func (c *console) restoreFrame(ctx *cli.Context, o retcon.TravelOptions) error {
 	var done *retcon.Result
 	err := c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) (err error) {
-		done, err = w.Restore(ctx.Context, retcon.RestoreOptions{Ref: retcon.Ref(fmt.Sprintf("%s@%d", o.Run, o.Frame)), Exact: o.Exact,
-			Conflicts: o.Conflicts, Head: o.Head, DryRun: o.DryRun, Steal: o.Steal, PlanID: o.PlanID, RequestID: o.RequestID, Confirm: o.Confirm})
+		done, err = w.Restore(ctx.Context, retcon.RestoreOptions{Ref: retcon.Ref(o.Run + "@" + pointOf(o)), Exact: o.Exact,
+			Conflicts: o.Conflicts, Head: o.Head, DryRun: o.DryRun, Steal: o.Steal, PlanID: o.PlanID, RequestID: o.RequestID, Reason: o.Reason, Confirm: o.Confirm})
 		return err
 	})
 	return c.finish(done, err)
+}
+
+// pointOf is the point that a rewind goes to, as one types it.
+func pointOf(o retcon.TravelOptions) string {
+	if o.Inside != 0 {
+		return fmt.Sprintf("c%d", o.Inside)
+	}
+	return fmt.Sprint(o.Frame)
 }
 
 // isSession finds out before anything moves that there is a conversation that
@@ -64,7 +72,7 @@ func (c *console) isSession(ctx context.Context, o retcon.TravelOptions) error {
 
 func (c *console) continuation(ctx context.Context, o retcon.TravelOptions) (k *retcon.Continuation, err error) {
 	err = c.use(ctx, retcon.Options{}, func(w *retcon.Workspace) error {
-		k, err = w.Continuation(ctx, retcon.ContinueOptions{Run: o.Run, Frame: o.Frame, Export: c.export})
+		k, err = w.Continuation(ctx, retcon.ContinueOptions{Run: o.Run, Frame: o.Frame, Inside: o.Inside, Export: c.export})
 		return err
 	})
 	var none *retcon.NotSessionError
@@ -72,7 +80,7 @@ func (c *console) continuation(ctx context.Context, o retcon.TravelOptions) (k *
 	case errors.As(err, &none):
 		return nil, &failure{Code: "NOT_FOUND", Message: err.Error(), Hints: []string{"retcon runs"}}
 	case errors.Is(err, agent.ErrUnsupported), errors.Is(err, agent.ErrSource):
-		return nil, &failure{Code: "NOT_RECORDED", Message: err.Error(), Hints: []string{fmt.Sprintf("retcon rewind %s %d", o.Run, o.Frame)}}
+		return nil, &failure{Code: "NOT_RECORDED", Message: err.Error(), Hints: []string{fmt.Sprintf("retcon rewind %s %s", o.Run, pointOf(o))}}
 	}
 	return k, err
 }
@@ -91,9 +99,10 @@ func (c *console) export(ctx context.Context, argv []string) ([]byte, error) {
 // goOn prepares the conversation that goes on, and says how.
 func (c *console) goOn(ctx context.Context, o retcon.TravelOptions) error {
 	k, err := c.continuation(ctx, o)
-	if err == nil {
-		err = k.Write()
+	if err != nil {
+		return err
 	}
+	err = c.use(ctx, retcon.Options{}, func(w *retcon.Workspace) error { return w.Prepare(ctx, k) })
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,10 @@ func (c *console) doctorCommand() *cli.Command {
 		Usage:    "check that what was captured is there and can be put back",
 		Category: "upkeep",
 		Flags:    []cli.Flag{&cli.BoolFlag{Name: "deep", Usage: "read and hash everything in the store"}},
-		Description: `Examples:
+		Description: `Of each agent whose settings have our hooks it says when the last event came,
+and calls the hook as the agent would, with an event of its own.
+
+Examples:
   retcon doctor
   retcon doctor --deep`,
 		Action: func(ctx *cli.Context) error {
@@ -26,6 +29,13 @@ func (c *console) doctorCommand() *cli.Command {
 				h := health{OK: found.OK, Checks: []checked{}, Unrestorable: append([]string{}, found.Unrestorable...)}
 				for _, one := range found.Checks {
 					h.Checks = append(h.Checks, checked{one.Name, one.OK, one.Detail, one.Hint})
+				}
+				agents, err := c.checkAgents(ctx.Context, w)
+				if err != nil {
+					return err
+				}
+				for _, one := range agents {
+					h.Checks, h.OK = append(h.Checks, one), h.OK && one.OK
 				}
 				if err := c.answer(h); err != nil {
 					return err
@@ -64,7 +74,7 @@ func (h health) Text(p *page) {
 			bad++
 		}
 		rows = append(rows, []string{mark, one.Name, clean(one.Detail)})
-		if one.Hint != "" && !one.OK {
+		if one.Hint != "" {
 			rows = append(rows, []string{"", "", "hint: " + clean(one.Hint)})
 		}
 	}

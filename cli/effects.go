@@ -32,7 +32,10 @@ func (c *console) effectsCommand() *cli.Command {
 func (c *console) effectsListCommand() *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list effects, newest first", ArgsUsage: "[<run>]",
-		Flags:       []cli.Flag{&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "at most `count`"}},
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "at most `count`"},
+			&cli.Int64Flag{Name: "before", Usage: "only those older than `effect`"},
+		},
 		Description: "Examples:\n  retcon effects list\n  retcon effects list greet",
 		Action: func(ctx *cli.Context) error {
 			limit, err := atLeastOne(ctx, "limit")
@@ -40,7 +43,7 @@ func (c *console) effectsListCommand() *cli.Command {
 				return err
 			}
 			return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
-				found, err := w.Effects(ctx.Context, ctx.Args().First(), limit)
+				found, err := w.Effects(ctx.Context, retcon.EffectsOptions{Run: ctx.Args().First(), Before: ctx.Int64("before"), Limit: limit})
 				if err != nil {
 					return err
 				}
@@ -189,6 +192,7 @@ func (c *console) oneEffect(ctx *cli.Context, do func(*retcon.Workspace, context
 		return misuse(fmt.Sprintf("%s is not the number of an effect", name(text)), "retcon effects list")
 	}
 	return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
+		c.untrusted(w)
 		found, err := do(w, ctx.Context, id)
 		if err != nil {
 			return err
@@ -320,7 +324,7 @@ func (e effect) Text(p *page) {
 // effectValues are the effects that can be named.
 func (c *console) effectValues(ctx context.Context) (found []candidate) {
 	c.look(ctx, func(w *retcon.Workspace) error {
-		all, err := w.Effects(ctx, "", offered)
+		all, err := w.Effects(ctx, retcon.EffectsOptions{Limit: offered})
 		for i := range all {
 			e := newEffect(&all[i])
 			found = append(found, candidate{fmt.Sprint(e.ID), e.Run + ", " + e.Status + ": " + e.what()})
@@ -342,13 +346,14 @@ type effectStep struct {
 	How     string `json:"how"`
 	Why     string `json:"why"`
 	Unblock string `json:"unblock"`
+	Reason  string `json:"reason"`
 }
 
 func newEffectSteps(all []retcon.EffectStep) []effectStep {
 	told := make([]effectStep, 0, len(all))
 	for _, s := range all {
 		told = append(told, effectStep{ID: s.ID, Run: fmt.Sprintf("r%d", s.Run), Task: s.Task, Tool: s.Tool, Summary: s.Summary,
-			Status: s.Status, What: s.What, How: s.How, Why: s.Why, Unblock: s.Unblock})
+			Status: s.Status, What: s.What, How: s.How, Why: s.Why, Unblock: s.Unblock, Reason: s.Reason})
 	}
 	return told
 }

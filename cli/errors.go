@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/retcon-dev/retcon"
 )
@@ -53,7 +54,11 @@ type failure struct {
 	Code    string   `json:"code"`
 	Message string   `json:"message"`
 	Hints   []string `json:"hints"`
-	Exit    int      `json:"-"` // 0: what exits says of Code
+
+	Holder string     `json:"holder,omitempty"` // of what is locked
+	Since  *time.Time `json:"since,omitempty"`
+
+	Exit int `json:"-"` // 0: what exits says of Code
 }
 
 func (f *failure) Error() string { return f.Message }
@@ -108,7 +113,7 @@ func explain(err error) *failure {
 		return &failure{Code: "INTERRUPTED", Message: "interrupted"}
 	}
 	e := retcon.Explain(err)
-	return &failure{Code: e.Code, Message: e.Message, Hints: e.Hints}
+	return &failure{Code: e.Code, Message: e.Message, Hints: e.Hints, Holder: e.Holder, Since: e.Since}
 }
 
 // write prints an error: as lines, or as the one document that --json promises

@@ -26,7 +26,8 @@ func (c *console) execCommand() *cli.Command {
 		},
 		Description: `The program gets this terminal, and the signals sent to retcon. Its exit code
 becomes that of retcon, but for 2, which becomes 1: coding agents read 2 as
-"block this". A line about what changed goes to stderr. With --json the document
+"block this". It finds the run in RETCON_RUN, and can't move that run, or the
+worktree, before it has ended. A line about what changed goes to stderr. With --json the document
 has stdout for itself, and the program's output goes to stderr.
 
 Examples:
@@ -39,9 +40,10 @@ Examples:
 				return err
 			}
 			return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
+				c.unread(w)
 				result, err := w.Exec(ctx.Context, retcon.ExecOptions{
 					Name: ctx.String("name"), Argv: argv,
-					Run: func(context.Context) (int, error) { return c.child(argv) },
+					Run: func(_ context.Context, env []string) (int, error) { return c.child(argv, env) },
 				})
 				if result == nil {
 					return err
@@ -81,13 +83,14 @@ func (c *console) findProgram(program string) error {
 	return nil
 }
 
-// child runs a program with our streams and waits for it, however long it takes
-// to heed a signal. It returns the program's exit code, 128 and the signal when
-// one killed it.
-func (c *console) child(argv []string) (int, error) {
+// child runs a program with our streams, and env beside our variables, and waits
+// for it, however long it takes to heed a signal. It returns the program's exit
+// code, 128 and the signal when one killed it.
+func (c *console) child(argv, env []string) (int, error) {
 	c.work.done()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, c.Environ()
+	cmd.Env = append(cmd.Environ(), env...) // of a name that comes twice the last counts
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, c.err
 	if c.json {
 		cmd.Stdout = c.err

@@ -108,6 +108,20 @@ func client(parent int) int {
 	return parent
 }
 
+// above are the processes from parent up to the first of all, as far as can be
+// known.
+func above(parent int) (pids []int) {
+	for parent > 1 && len(pids) < 100 {
+		pids = append(pids, parent)
+		_, up, err := process(parent)
+		if err != nil {
+			break
+		}
+		parent = up
+	}
+	return pids
+}
+
 // process is the name of a process, and the number of the one above it.
 func process(pid int) (name string, above int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -29,6 +29,7 @@ func TestDocumentsAreDocumented(t *testing.T) {
 		"retcon log --events": eventList{}, "retcon timeline": frames{}, "retcon show": runShown{},
 		"retcon runs": runList{}, "retcon effects list": effectList{}, "retcon ack": acked{}, "retcon diff": difference{}, "retcon restore, undo, redo": moved{}, "retcon op log": opList{},
 		"retcon gc": collected{}, "retcon doctor": health{}, "retcon recover": recovered{}, "retcon config": settingsAnswer{},
+		"retcon trust": project{}, "retcon trust --list": trustedList{}, "retcon trust --remove": distrusted{},
 		"retcon version": build{}, "retcon completion": shellScript{}, "retcon help": overview{},
 	} {
 		body, ok := sections[title]

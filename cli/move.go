@@ -19,6 +19,7 @@ func moveFlags() []cli.Flag {
 		&cli.StringFlag{Name: "conflicts", Usage: "of a file that both the run and you changed take `side`: theirs (the checkpoint's) or mine"},
 		&cli.StringFlag{Name: "request-id", Usage: "carry this out once, however often it is asked for under the same `key`"},
 		&cli.BoolFlag{Name: "steal", Usage: "go ahead although a run is going on here"},
+		&cli.StringFlag{Name: "reason", Usage: "why, in a `text`: the agents that work here are told with their next prompt"},
 	}
 }
 
@@ -82,6 +83,7 @@ type moved struct {
 	Conflicts     []note      `json:"conflicts"`
 	NotRestorable []note      `json:"not_restorable"`
 	Warnings      []string    `json:"warnings"`
+	Reason        string      `json:"reason"`
 	Head          bool        `json:"head"`
 	Index         bool        `json:"index"`
 	HeadMoved     *headChange `json:"head_moved"`
@@ -141,6 +143,7 @@ func newMoved(r *timeline.Result) moved {
 	if p == nil {
 		return m
 	}
+	m.Reason = p.Reason
 	m.Target, m.TargetCommit, m.Base, m.PlanID, m.Undoes = p.Target, string(p.TargetCommit), string(p.Base), p.ID, p.Undoes
 	m.Head, m.Index, m.History = p.Head, p.Index, p.History
 	m.Changes, m.Effects = newSteps(p.Changes), newEffectSteps(p.Effects)
@@ -341,7 +344,7 @@ func (c *console) mover(verb, usage, description string, move func(*retcon.Works
 		Description: description,
 		Action: func(ctx *cli.Context) error {
 			o := retcon.MoveOptions{
-				DryRun: ctx.Bool("dry-run"), RequestID: ctx.String("request-id"),
+				DryRun: ctx.Bool("dry-run"), RequestID: ctx.String("request-id"), Reason: ctx.String("reason"),
 				Steal: ctx.Bool("steal"), Confirm: c.ask(ctx.Bool("yes")),
 			}
 			var err error

@@ -163,6 +163,9 @@ func (s opShown) Text(p *page) {
 	if s.Safety != "" {
 		p.printf("before it: %s\n", s.Safety)
 	}
+	if s.Plan.Reason != "" {
+		p.printf("reason:    %s\n", clean(s.Plan.Reason))
+	}
 	if s.Rescue != "" {
 		p.printf("rescued:   %s\n", s.Rescue)
 	}

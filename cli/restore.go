@@ -35,7 +35,7 @@ Examples:
 			o := retcon.RestoreOptions{
 				Ref: retcon.Ref(ctx.Args().First()), Paths: ctx.Args().Tail(),
 				Exact: ctx.Bool("exact"), Head: ctx.Bool("head"), Index: ctx.Bool("index"),
-				DryRun: ctx.Bool("dry-run"), RequestID: ctx.String("request-id"),
+				DryRun: ctx.Bool("dry-run"), RequestID: ctx.String("request-id"), Reason: ctx.String("reason"),
 				Steal: ctx.Bool("steal"), Confirm: c.ask(ctx.Bool("yes")),
 			}
 			var err error

@@ -21,10 +21,15 @@ func (c *console) resumeCommand() *cli.Command {
 			&cli.BoolFlag{Name: "keep-files", Usage: "begin the task that failed with the files as they are"},
 			&cli.StringSliceFlag{Name: "value", Usage: "answer a signal first, as `name=json`"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask when results would be given up"},
+			&cli.BoolFlag{Name: "force", Usage: "let tasks do again what they have done outside, and leave that there"},
 		),
 		Description: `What has succeeded is kept; what stopped the run is tried again, with the files
 as they were when it began. With an edited file the tasks that are as they were,
 and are given what they were given, are kept, wherever they stand in the file.
+
+Before a task that would do again what it has done outside, the run stops: undo
+that, say that it did not happen, or use --force. A call that was cut short is made
+again under the key it had.
 
 Examples:
   retcon resume flaky --dry-run
@@ -37,7 +42,7 @@ Examples:
 			if o.RunOptions, err = c.runOptions(ctx); err != nil {
 				return err
 			}
-			o.KeepFiles = ctx.Bool("keep-files")
+			o.KeepFiles, o.Force = ctx.Bool("keep-files"), ctx.Bool("force")
 			for _, text := range ctx.StringSlice("value") {
 				a, err := c.answerTo(text)
 				if err != nil {
@@ -114,6 +119,8 @@ type previewTask struct {
 	Line  string `json:"line"`
 	Was   string `json:"was"`
 	Reset bool   `json:"reset"`
+
+	Effects []int64 `json:"effects"` // that it has made, and would or may make again
 }
 
 // fates counts tasks by what becomes of them.
@@ -129,7 +136,8 @@ func newPreview(p *retcon.Preview) preview {
 	told := preview{Run: p.Run, File: p.File, Tasks: []previewTask{}}
 	for _, t := range p.Tasks {
 		told.Tasks = append(told.Tasks, previewTask{ID: t.ID, Name: t.Name, Scope: t.Scope, Kind: t.Kind,
-			What: strings.ReplaceAll(t.What, " ", "_"), Line: t.Line, Was: t.Was, Reset: t.Reset})
+			What: strings.ReplaceAll(t.What, " ", "_"), Line: t.Line, Was: t.Was, Reset: t.Reset,
+			Effects: append([]int64{}, t.Effects...)})
 		switch t.What {
 		case retcon.WillKeep:
 			told.Totals.Kept++
@@ -178,6 +186,11 @@ func (v preview) Text(p *page) {
 		rows = append(rows, []string{sign + " " + clean(path), t.Kind, word, p.dim(t.Line)})
 	}
 	p.table(rows)
+	for _, t := range v.Tasks {
+		for _, id := range t.Effects {
+			p.printf("%s effect %d, which %s has made, is still there\n", p.yellow("in the way:"), id, clean(t.Name))
+		}
+	}
 	p.printf("%s: %s\n", p.bold(v.Run), v.Totals)
 }
 

@@ -122,6 +122,7 @@ func brief(b []byte) string {
 // conduct runs a run with its progress on the terminal, and tells how it ended.
 func (c *console) conduct(ctx *cli.Context, do func(*retcon.Workspace, *live) (*retcon.RunResult, error)) error {
 	return c.use(ctx.Context, retcon.Options{Env: c.Environ()}, func(w *retcon.Workspace) error {
+		c.untrusted(w)
 		live := c.live(ctx.Bool("verbose"), ctx.Bool("events"))
 		stop := live.watch(ctx.Context)
 		result, err := do(w, live)

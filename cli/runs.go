@@ -56,6 +56,7 @@ type ran struct {
 	Updated  time.Time `json:"updated"`
 
 	NeedsAttention []string `json:"needs_attention"`
+	Edges          []edge   `json:"edges"`
 }
 
 func newRun(r *retcon.Run) ran {
@@ -64,7 +65,7 @@ func newRun(r *retcon.Run) ran {
 		why = []string{}
 	}
 	return ran{
-		NeedsAttention: why,
+		NeedsAttention: why, Edges: newEdges(r.Edges),
 
 		Ref: r.Ref, UID: r.UID, Source: r.Source, Name: r.Name, Status: r.Status, Dead: r.Dead, Command: r.Command,
 		Parent: r.Parent, Before: r.Before, After: r.After, Exit: r.Exit, Attempts: r.Attempts,
@@ -101,6 +102,11 @@ func (r ran) row(p *page) []string {
 	what := short(r.Command)
 	if r.Name != "" {
 		what = p.bold(clean(r.Name)) + "  " + what
+	}
+	for _, e := range r.Edges {
+		if e.From != "" {
+			what += "  " + p.dim(e.text())
+		}
 	}
 	return []string{p.bold(r.Ref), p.ago(r.Created), r.Source, status, where, what}
 }

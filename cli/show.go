@@ -60,6 +60,7 @@ type runShown struct {
 	Value      json.RawMessage `json:"value"`
 	Definition *definition     `json:"definition"`
 	Waits      []string        `json:"waits"`
+	Resume     []string        `json:"resume"`
 	Loops      []loop          `json:"loops"`
 	Tasks      []task          `json:"tasks"`
 	Task       *taskShown      `json:"task"`
@@ -67,9 +68,10 @@ type runShown struct {
 
 // definition is what a run executes.
 type definition struct {
-	Hash  string   `json:"hash"`
-	Main  string   `json:"main"`
-	Files []string `json:"files"`
+	Hash    string   `json:"hash"`
+	Main    string   `json:"main"`
+	Files   []string `json:"files"`
+	Program string   `json:"program"`
 }
 
 // loop is how far a loop is.
@@ -86,6 +88,29 @@ type taskShown struct {
 	Digest   string          `json:"digest"`
 	Output   json.RawMessage `json:"output"`
 	Attempts []attempt       `json:"attempts"`
+	Calls    []call          `json:"calls"`
+}
+
+// call is a call of a tool by an agent.
+type call struct {
+	Task string `json:"task"`
+	attempt
+}
+
+// cell is an operation as the tape has it.
+type cell struct {
+	Number    int64           `json:"cell"`
+	Op        string          `json:"op"`
+	Args      json.RawMessage `json:"args"`
+	Exit      *int            `json:"exit"`
+	Output    string          `json:"output"`
+	Bytes     int64           `json:"bytes"`
+	TreeIn    string          `json:"tree_in"`
+	TreeOut   string          `json:"tree_out"`
+	Failed    bool            `json:"failed"`
+	Denied    bool            `json:"denied"`
+	Truncated bool            `json:"truncated"`
+	Hole      string          `json:"hole"`
 }
 
 // attempt is one try of a task.
@@ -99,17 +124,18 @@ type attempt struct {
 	Started     time.Time  `json:"started"`
 	Ended       *time.Time `json:"ended"`
 	AtLeastOnce bool       `json:"at_least_once"`
+	Cells       []cell     `json:"cells"`
 }
 
 func newRunShown(s *retcon.Shown) runShown {
 	told := runShown{ran: newRun(&s.Run), Live: s.Live, ForkedFrom: s.Parent, Frame: s.Frame, Newest: s.Newest, Label: s.Label,
 		Root: s.Root, Checkpoint: s.Checkpoint, Commit: s.Commit, Restorable: s.Restorable, Input: orNull(s.Input), Value: orNull(s.Value),
-		Waits: s.Waits, Loops: []loop{}, Tasks: newTasks(s.Tasks)}
+		Waits: s.Waits, Resume: s.Resume, Loops: []loop{}, Tasks: newTasks(s.Tasks)}
 	if !s.At.IsZero() {
 		told.At = &s.At
 	}
 	if d := s.Definition; d != nil {
-		told.Definition = &definition{Hash: d.Hash, Main: d.Main, Files: d.Files}
+		told.Definition = &definition{Hash: d.Hash, Main: d.Main, Files: d.Files, Program: d.Program}
 	}
 	for _, l := range s.Loops {
 		told.Loops = append(told.Loops, loop{l.Name, l.Iterations, l.State})
@@ -121,10 +147,22 @@ func newRunShown(s *retcon.Shown) runShown {
 }
 
 func newTaskShown(t *retcon.ShownTask) *taskShown {
-	told := &taskShown{task: newTask(t.Task), Declared: orNull(t.Declared), Digest: t.Input, Output: orNull(t.Output), Attempts: []attempt{}}
+	told := &taskShown{task: newTask(t.Task), Declared: orNull(t.Declared), Digest: t.Input, Output: orNull(t.Output), Attempts: []attempt{}, Calls: []call{}}
 	for _, a := range t.Attempts {
-		told.Attempts = append(told.Attempts, attempt{Run: a.Run, Number: a.Number, Outcome: a.Outcome, Exit: a.Exit, Before: a.Before,
-			After: a.After, Started: a.Started, Ended: a.Ended, AtLeastOnce: a.AtLeastOnce})
+		told.Attempts = append(told.Attempts, newAttempt(a))
+	}
+	for _, one := range t.Calls {
+		told.Calls = append(told.Calls, call{one.Task, newAttempt(one.Attempt)})
+	}
+	return told
+}
+
+func newAttempt(a retcon.Attempt) attempt {
+	told := attempt{Run: a.Run, Number: a.Number, Outcome: a.Outcome, Exit: a.Exit, Before: a.Before,
+		After: a.After, Started: a.Started, Ended: a.Ended, AtLeastOnce: a.AtLeastOnce, Cells: []cell{}}
+	for _, c := range a.Cells {
+		told.Cells = append(told.Cells, cell{Number: c.Number, Op: c.Op, Args: orNull(c.Args), Exit: c.Exit, Output: c.Output, Bytes: c.Bytes,
+			TreeIn: c.TreeIn, TreeOut: c.TreeOut, Failed: c.Failed, Denied: c.Denied, Truncated: c.Truncated, Hole: c.Hole})
 	}
 	return told
 }
@@ -152,6 +190,13 @@ func (s runShown) Text(p *page) {
 		}
 	}
 	add("forked from", s.ForkedFrom)
+	for _, e := range s.Edges {
+		about := e.text()
+		if e.From == "" {
+			about += fmt.Sprintf(", after frame %d", e.Frame)
+		}
+		add("session", about)
+	}
 	if s.Frame >= 0 {
 		frame := fmt.Sprint(s.Frame)
 		if s.Frame == s.Newest {
@@ -170,7 +215,11 @@ func (s runShown) Text(p *page) {
 	}
 	add("worktree", worktree)
 	add("input", clip(oneLine(valueLine(emptyIsNull(s.Input)))))
-	if s.Definition != nil {
+	switch {
+	case s.Definition == nil:
+	case s.Definition.Program != "":
+		add("definition", fmt.Sprintf("%.12s  the Go program %s, which alone resumes it", s.Definition.Hash, clean(s.Definition.Program)))
+	default:
 		add("definition", fmt.Sprintf("%.12s  %s", s.Definition.Hash, clean(strings.Join(s.Definition.Files, ", "))))
 	}
 	for _, l := range s.Loops {
@@ -185,16 +234,8 @@ func (s runShown) Text(p *page) {
 		p.printf("\n")
 		p.tree(s.Tasks)
 	}
-	for _, wait := range s.Waits {
-		p.printf("hint: retcon signal %s %s --value true --resume\n", s.Ref, quoted(wait))
-	}
-	if s.Waits == nil || len(s.Waits) == 0 {
-		switch status {
-		case retcon.StatusFailed, retcon.StatusInterrupted, retcon.StatusCancelled:
-			if s.Newest >= 0 {
-				p.printf("hint: retcon resume %s\n", s.Ref)
-			}
-		}
+	for _, command := range s.Resume {
+		p.printf("hint: %s\n", command)
 	}
 }
 
@@ -239,6 +280,24 @@ func (t taskShown) text(p *page, run string) {
 		}
 		p.table(tried)
 	}
+	var tape [][]string
+	for _, a := range t.Attempts {
+		for _, c := range a.Cells {
+			tape = append(tape, c.row(p))
+		}
+	}
+	for _, one := range t.Calls {
+		row := one.row(p)
+		row[0] = p.bold(clean(one.Task))
+		tape = append(tape, row)
+		for _, c := range one.Cells {
+			tape = append(tape, c.row(p))
+		}
+	}
+	if len(tape) > 0 {
+		p.printf("\n")
+		p.table(tape)
+	}
 	if out := t.output(); out != "" {
 		p.printf("\n%s\n", out)
 	}
@@ -273,6 +332,20 @@ func (a attempt) row(p *page) []string {
 		where += " to " + a.After
 	}
 	return []string{fmt.Sprintf("attempt %d", a.Number), outcome, took, where, p.ago(a.Started)}
+}
+
+func (c cell) row(p *page) []string {
+	what := fmt.Sprintf("%d bytes", c.Bytes)
+	switch {
+	case c.Hole != "":
+		return []string{fmt.Sprintf("  cell %d", c.Number), clean(c.Op), "", p.yellow("a hole: " + clean(c.Hole))}
+	case c.Truncated:
+		what += ", its end is not kept"
+	}
+	if c.Exit != nil {
+		what = fmt.Sprintf("exit %d, ", *c.Exit) + what
+	}
+	return []string{fmt.Sprintf("  cell %d", c.Number), clean(c.Op), "", clip(oneLine(clean(string(c.Args)))), what}
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,10 @@ func (c *console) timelineCommand() *cli.Command {
 		Description: `A frame is the state of a run after an outcome, with the worktree as it was then.
 The number in front names it: r1@3. Behind each stand how long the attempt took,
 how many files it added, changed and removed, and the checkpoint.
+
+In the session of an agent it is also told where the conversation was resumed,
+summed up or rewound inside the agent's own client, and which session it came from
+or leads to. Events that could not be recorded are told of once.
 
 Examples:
   retcon timeline greet
@@ -67,7 +72,12 @@ type frames struct {
 	CutBy   int64  `json:"cut_by"`
 	More    bool   `json:"more"`
 
+	CutVerb  string `json:"cut_verb"`
+	CutActor string `json:"cut_actor"`
+
 	NeedsAttention []string `json:"needs_attention"`
+	Missed         []string `json:"missed"`
+	Edges          []edge   `json:"edges"`
 
 	Frames   []frame  `json:"frames"`
 	Archived []frames `json:"archived"`
@@ -112,7 +122,8 @@ type taskChange struct {
 func newFrames(t *timeline.Tree) frames {
 	told := frames{Run: fmt.Sprintf("r%d", t.Run.ID), Name: t.Run.Name, Status: t.Run.Status, Live: t.Live, Command: t.Run.Command,
 		Label: t.Branch.Label, Branch: t.Branch.ID, State: t.Branch.State, CutBy: t.Branch.ArchivedBy, More: t.More,
-		Frames: []frame{}, Archived: []frames{}, NeedsAttention: append([]string{}, t.Attention...), created: t.Run.Created}
+		CutVerb: t.CutVerb, CutActor: t.CutActor, Frames: []frame{}, Archived: []frames{},
+		NeedsAttention: append([]string{}, t.Attention...), Missed: append([]string{}, t.Missed...), Edges: newEdges(t.Edges), created: t.Run.Created}
 	if told.Status == retcon.StatusRunning && !t.Live {
 		told.Status = retcon.StatusInterrupted
 	}
@@ -155,6 +166,10 @@ func (t frames) Text(p *page) {
 	if t.More && len(t.Frames) > 0 {
 		p.printf("hint: retcon timeline %s --before %d\n", t.Run, t.Frames[len(t.Frames)-1].Frame)
 	}
+	if n := len(t.Missed); n > 0 {
+		p.printf("%s, the last: %s\nhint: retcon doctor\n", p.yellow(count(n, "event of the session was not recorded", "events of the session were not recorded")),
+			clean(t.Missed[n-1]))
+	}
 }
 
 // title is a run in one line.
@@ -171,6 +186,11 @@ func (t frames) title(p *page) string {
 	if t.Base != nil {
 		words = append(words, p.dim(fmt.Sprintf("from %s@%d", t.Base.Run, t.Base.Frame)))
 	}
+	for _, e := range t.Edges {
+		if e.From != "" {
+			words = append(words, p.dim(e.text()))
+		}
+	}
 	return strings.Join(words, "  ")
 }
 
@@ -181,12 +201,20 @@ func (t frames) rows(p *page, rows *[][]string, indent string) {
 			*rows = append(*rows, []string{indent + "  " + p.yellow("┌") + " " + fork.title(p)})
 			fork.rows(p, rows, indent+"  "+p.yellow("│")+" ")
 		}
+		for _, e := range slices.Backward(t.Edges) {
+			if e.From == "" && e.Frame == f.Frame {
+				*rows = append(*rows, []string{indent + "  " + p.dim(e.text())})
+			}
+		}
 		*rows = append(*rows, f.row(p, indent, t.Run))
 	}
 	for _, cut := range t.Archived {
 		by := "cut off"
 		if cut.CutBy != 0 {
 			by += fmt.Sprintf(" by op %d", cut.CutBy)
+		}
+		if cut.CutVerb == retcon.VerbNative {
+			by += ", made inside " + clean(cut.CutActor)
 		}
 		if cut.Base != nil {
 			by += fmt.Sprintf(", after frame %d", cut.Base.Frame)

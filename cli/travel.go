@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func (c *console) travelOptions(ctx *cli.Context) (o retcon.TravelOptions, err e
 	o = retcon.TravelOptions{Run: ctx.Args().First(), Task: ctx.String("task"), Attempt: ctx.Int("attempt"),
 		After: ctx.Bool("after"), Before: ctx.Bool("before"), Only: ctx.Bool("only"), Cascade: ctx.Bool("cascade"),
 		KeepFiles: ctx.Bool("keep-files"), LedgerOnly: ctx.Bool("ledger-only"), Exact: ctx.Bool("exact"), Head: ctx.Bool("head"),
-		DryRun: ctx.Bool("dry-run"), Steal: ctx.Bool("steal"), NoCompensate: ctx.Bool("no-compensate"), Force: ctx.Bool("force"), PlanID: ctx.String("plan"), RequestID: ctx.String("request-id"),
+		DryRun: ctx.Bool("dry-run"), Steal: ctx.Bool("steal"), NoCompensate: ctx.Bool("no-compensate"), Force: ctx.Bool("force"), PlanID: ctx.String("plan"), RequestID: ctx.String("request-id"), Reason: ctx.String("reason"),
 		Confirm: c.ask(ctx.Bool("yes"))}
 	if o.Conflicts, err = policy(ctx); err != nil {
 		return o, err
@@ -67,6 +68,8 @@ func (c *console) travelOptions(ctx *cli.Context) (o retcon.TravelOptions, err e
 func (c *console) traveller(ctx *cli.Context, o retcon.TravelOptions, goOn bool, move func(*retcon.Workspace, context.Context, retcon.TravelOptions) (*retcon.Result, error)) error {
 	var done *retcon.Result
 	err := c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) (err error) {
+		c.unread(w)
+		c.untrusted(w)
 		done, err = move(w, ctx.Context, o)
 		return err
 	})
@@ -79,6 +82,7 @@ func (c *console) traveller(ctx *cli.Context, o retcon.TravelOptions, goOn bool,
 	if ro.RunOptions, err = c.runOptions(ctx); err != nil {
 		return err
 	}
+	ro.Force = o.Force
 	return c.resume(ctx, ro, true)
 }
 
@@ -87,7 +91,7 @@ func (c *console) rewindCommand() *cli.Command {
 		Name:      "rewind",
 		Usage:     "take a run, and the worktree with it, back to a frame",
 		Category:  "moves",
-		ArgsUsage: "<run> [<frame>]",
+		ArgsUsage: "<run> [<point>]",
 		Flags: travelFlags(append(resumeFlags("go on from there at once"), append(sessionFlags(),
 			&cli.IntFlag{Name: "frame", Aliases: []string{"f"}, Usage: "the frame's `number`, as an argument does"},
 			&cli.BoolFlag{Name: "ledger-only", Usage: "leave the worktree as it is"},
@@ -97,6 +101,11 @@ func (c *console) rewindCommand() *cli.Command {
 with the files. What you changed yourself stays. Where the run goes on, what was
 done before and is given the same is taken over, not done again.
 
+The point is a frame, as in retcon timeline, or what else names a place of the
+run: a task, a label, or a checkpoint. At a checkpoint that was taken between two
+frames, as those around a tool call are, the files are those of the checkpoint and
+the record is that of the frame before it.
+
 In the session of an agent, frame 3 is what the third prompt left. With
 --continue the command is printed with which the agent goes on from there, not
 knowing of what was said since; --conversation-only does that and leaves the
@@ -104,6 +113,7 @@ files, --files-only leaves the record and the conversation.
 
 Examples:
   retcon rewind greet 0 --dry-run
+  retcon rewind greet@start --dry-run
   retcon rewind greet 1 --yes`,
 		Action: func(ctx *cli.Context) error {
 			o, err := c.travelOptions(ctx)
@@ -116,16 +126,31 @@ Examples:
 			}
 			if text == "" {
 				if !ctx.IsSet("frame") {
-					return misuse("retcon rewind: <frame> is missing", "retcon timeline "+o.Run+" --tree")
+					return misuse("retcon rewind: <point> is missing", "retcon timeline "+o.Run+" --tree")
 				}
 				text = strconv.Itoa(ctx.Int("frame"))
 			}
 			if o.Frame, err = strconv.ParseInt(text, 10, 64); err != nil {
-				return misuse(fmt.Sprintf("%s is not the number of a frame", name(text)), "retcon timeline "+o.Run+" --tree")
+				if err := c.point(ctx.Context, &o, text); err != nil {
+					return err
+				}
 			}
 			return c.rewind(ctx, o)
 		},
 	}
+}
+
+// point finds the place that a rewind goes to where that is no number.
+func (c *console) point(ctx context.Context, o *retcon.TravelOptions, text string) error {
+	err := c.use(ctx, retcon.Options{}, func(w *retcon.Workspace) (err error) {
+		o.Frame, o.Inside, err = w.Point(ctx, o.Run, text)
+		return err
+	})
+	var none *timeline.NoPointError
+	if errors.As(err, &none) {
+		return misuse(fmt.Sprintf("%s is not the number of a frame, nor another point: %s", name(text), none.Reason), "retcon timeline "+o.Run+" --tree")
+	}
+	return err
 }
 
 func (c *console) timetravelCommand() *cli.Command {
@@ -175,6 +200,11 @@ func (c *console) revertCommand() *cli.Command {
 			&cli.BoolFlag{Name: "only", Usage: "take back only what that attempt changed"}),
 		Description: `The run does not agree with its files afterwards: retcon undo puts them back, and
 resuming the run begins with the files as they are.
+
+With --only what came after the attempt stays, line by line, and so does what you
+changed; where the same lines were changed again, it is asked which side to take.
+In the session of an agent a task is a prompt: prompt-2 is the second, and what it
+changed is what its tool calls did.
 
 Examples:
   retcon revert greet -n hello --dry-run

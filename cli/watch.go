@@ -25,6 +25,9 @@ func (c *console) watchCommand() *cli.Command {
 		Description: `Each checkpoint is a line as soon as it is taken; with --json each is a document
 on a line of its own. An interrupt is the way to end it, and not a failure.
 
+While it runs, hooks of coding agents in this worktree hand it what they have to
+record, and take less time.
+
 Examples:
   retcon watch
   retcon watch --debounce 200ms --for 1s`,
@@ -40,6 +43,7 @@ Examples:
 				defer stop()
 			}
 			return c.use(ctx.Context, retcon.Options{}, func(w *retcon.Workspace) error {
+				c.unread(w)
 				n, began := 0, c.Now()
 				var unwritten error
 				stopping, stop := context.WithCancel(watching)
@@ -50,6 +54,9 @@ Examples:
 						stop() // nobody reads what we say
 					}
 				}
+				var last func()
+				o.Hooks, last = c.takeHooks(stopping, w)
+				defer last()
 				c.remark("watching; interrupt to end")
 				err := w.Watch(stopping, o)
 				switch {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/retcon-dev/retcon"
+	"github.com/retcon-dev/retcon/agent"
 )
 
 // use opens the workspace the command line is about, hands it to do, and closes
@@ -36,7 +37,11 @@ func (c *console) open(ctx context.Context, o retcon.Options) (*retcon.Workspace
 	}
 	o.XDGConfigHome = c.Getenv("XDG_CONFIG_HOME")
 	o.SystemConfig = systemConfig
-	o.OwnRun = c.Getenv("RETCON_RUN")         // set for the commands and agents of a run
+	o.OwnRun = c.Getenv("RETCON_RUN") // set for the commands and agents of a run
+	o.Above = above(os.Getppid())
+	for _, s := range agent.Sessions(c.Getenv) {
+		o.OwnSessions = append(o.OwnSessions, retcon.OwnSession(s))
+	}
 	o.AllowWide = o.AllowWide || c.hasStore() // whoever made it was asked to
 	o.Progress = c.work.stage
 	o.NoTape = c.Getenv("RETCON_TAPE") == "0"
@@ -47,6 +52,8 @@ func (c *console) open(ctx context.Context, o retcon.Options) (*retcon.Workspace
 		}
 		o.TapeMax = n
 	}
+	o.State = c.stateFolder()
+	o.Parse = parseProject
 	if o.Load == nil {
 		o.Load = loadConfig
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"fmt"
 	"time"
@@ -21,6 +22,8 @@ type Attempt struct {
 	Owner    Owner
 	Started  time.Time
 	Ended    time.Time // zero while it runs
+
+	Call string // the tool call it is of, as its client names it, see Tx.LastOfCall; "" for none
 
 	Branch      int64 // where it began; 0 for a run without frames
 	Generation  int
@@ -46,19 +49,20 @@ const (
 	attemptTable   = `attempt LEFT JOIN process ON process.id = attempt.process_id`
 	attemptColumns = `attempt.id, run_id, task, number, outcome, exit_code, before_id, after_id, started_ms, ended_ms, ` +
 		`branch_id, generation, worktree_id, decl, input, out, output, tree_in, tree_out, start_seq, end_seq, ` +
-		`at_least_once, truncated, compensated, carried_from, ` +
+		`at_least_once, truncated, compensated, carried_from, call, ` +
 		`coalesce(owner, ''), coalesce(pid, 0), coalesce(pid_start, 0), coalesce(boot, ''), coalesce(host, '')`
 )
 
 func readAttempt(s scanner) (a Attempt, err error) {
 	var outcome sql.NullString
-	var treeIn, treeOut sql.NullString
+	var treeIn, treeOut, call sql.NullString
 	var exit, before, after, ended, branch, worktree, start, end, carried sql.NullInt64
 	var started int64
+	var out []byte
 	err = s.Scan(append([]any{&a.ID, &a.RunID, &a.Task, &a.Number, &outcome, &exit, &before, &after, &started, &ended,
-		&branch, &a.Generation, &worktree, hashIn{&a.Decl}, hashIn{&a.Input}, hashIn{&a.Out}, &a.output, &treeIn, &treeOut, &start, &end,
-		&a.AtLeastOnce, &a.Truncated, &a.Compensated, &carried}, a.Owner.dest()...)...)
-	a.Outcome, a.Before, a.After = outcome.String, before.Int64, after.Int64
+		&branch, &a.Generation, &worktree, hashIn{&a.Decl}, hashIn{&a.Input}, &out, &a.output, &treeIn, &treeOut, &start, &end,
+		&a.AtLeastOnce, &a.Truncated, &a.Compensated, &carried, &call}, a.Owner.dest()...)...)
+	a.Outcome, a.Before, a.After, a.Call = outcome.String, before.Int64, after.Int64, call.String
 	a.Branch, a.Worktree, a.CarriedFrom = branch.Int64, worktree.Int64, carried.Int64
 	a.StartSeq, a.EndSeq, a.TreeIn, a.TreeOut = start.Int64, end.Int64, treeIn.String, treeOut.String
 	a.Started, a.Ended = fromMillis(started), maybeMillis(ended)
@@ -66,33 +70,56 @@ func readAttempt(s scanner) (a Attempt, err error) {
 		code := int(exit.Int64)
 		a.ExitCode = &code
 	}
+	switch {
+	case err != nil || out == nil:
+	case a.output != nil:
+		a.Out = sha256.Sum256(a.output)
+	default:
+		err = hashIn{&a.Out}.Scan(out)
+	}
 	return a, err
 }
 
+// outRef is the hash of an outcome as an attempt has it: all of it names a
+// content, and of one that is in the row itself eight bytes tell whether it is
+// damaged.
+func outRef(inline []byte, out snapshot.Hash) any {
+	if inline != nil {
+		return out[:8]
+	}
+	return hashRef(out)
+}
+
+// nextAttempt is the number of the next attempt in the ledger. A run has
+// thousands of them, so they are counted by what is there, and only deleting
+// some writes down how far they went: a number is never given twice.
+const nextAttempt = `SELECT coalesce(max(given), 0) + 1 FROM
+	(SELECT max(id) AS given FROM attempt UNION ALL SELECT value FROM counter WHERE name='attempt') AS attempts`
+
 // StartAttempt adds the next attempt of a.Task in a.RunID and returns it. What
-// is known only at the end, the number and the times are not taken from a.
+// is known only at the end and the number are not taken from a. It began at
+// a.Started; now, when that is not set.
 func (tx *Tx) StartAttempt(a Attempt) (Attempt, error) {
 	if err := tx.touchRun(a.RunID); err != nil {
-		return Attempt{}, err
-	}
-	id, err := tx.next("attempt")
-	if err != nil {
 		return Attempt{}, err
 	}
 	process, err := tx.process(a.Owner)
 	if err != nil {
 		return Attempt{}, err
 	}
-	a = Attempt{ID: id, RunID: a.RunID, Task: a.Task, Before: a.Before, Owner: a.Owner, Started: tx.Now(),
-		Branch: a.Branch, Generation: a.Generation, Worktree: a.Worktree, Decl: a.Decl, Input: a.Input, TreeIn: a.TreeIn,
+	if a.Started.IsZero() {
+		a.Started = tx.Now()
+	}
+	a = Attempt{RunID: a.RunID, Task: a.Task, Before: a.Before, Owner: a.Owner, Started: fromMillis(a.Started.UnixMilli()),
+		Call: a.Call, Branch: a.Branch, Generation: a.Generation, Worktree: a.Worktree, Decl: a.Decl, Input: a.Input, TreeIn: a.TreeIn,
 		StartSeq: a.StartSeq, AtLeastOnce: a.AtLeastOnce, CarriedFrom: a.CarriedFrom}
 	err = tx.insert(`INSERT INTO attempt(id, run_id, task, number, before_id, process_id, started_ms,
-			branch_id, generation, worktree_id, decl, input, tree_in, start_seq, at_least_once, carried_from)
-		SELECT ?, ?, ?, coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM attempt WHERE run_id=? AND task=?
-		RETURNING number`,
-		[]any{a.ID, a.RunID, a.Task, ref(a.Before), process, millis(a.Started),
+			branch_id, generation, worktree_id, decl, input, tree_in, start_seq, at_least_once, carried_from, call)
+		SELECT (`+nextAttempt+`), ?, ?, coalesce(max(number), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM attempt WHERE run_id=? AND task=?
+		RETURNING id, number`,
+		[]any{a.RunID, a.Task, ref(a.Before), process, millis(a.Started),
 			ref(a.Branch), a.Generation, ref(a.Worktree), hashRef(a.Decl), hashRef(a.Input), word(a.TreeIn),
-			ref(a.StartSeq), a.AtLeastOnce, ref(a.CarriedFrom), a.RunID, a.Task}, &a.Number)
+			ref(a.StartSeq), a.AtLeastOnce, ref(a.CarriedFrom), word(a.Call), a.RunID, a.Task}, &a.ID, &a.Number)
 	if err != nil {
 		return Attempt{}, fmt.Errorf("attempt of %s in r%d: %w", a.Task, a.RunID, err)
 	}
@@ -145,7 +172,7 @@ func (tx *Tx) FinishAttempt(id int64, f Finish) error {
 	}
 	n, err := tx.exec(`UPDATE attempt SET outcome=?, exit_code=?, after_id=?, ended_ms=?,
 		output=?, out=?, tree_out=?, end_seq=?, truncated=? WHERE id=? AND outcome IS NULL`,
-		f.Outcome, exit, ref(f.After), millis(tx.Now()), inline, hashRef(out), word(f.TreeOut), ref(f.EndSeq), f.Truncated, id)
+		f.Outcome, exit, ref(f.After), millis(tx.Now()), inline, outRef(inline, out), word(f.TreeOut), ref(f.EndSeq), f.Truncated, id)
 	if err := tx.openAttempt(id, n, err); err != nil {
 		return err
 	}
@@ -199,11 +226,39 @@ func (tx *Tx) Attempts(run int64) ([]Attempt, error) {
 }
 
 // OpenAttempts returns the attempts in a worktree that have no outcome yet: the
-// live ones and those whose owner has died.
+// live ones and those whose owner has died. It looks at open ones alone, however
+// many there are of others, and of runs.
 func (tx *Tx) OpenAttempts(worktree int64) ([]Attempt, error) {
-	return all(tx, readAttempt, `SELECT `+attemptColumns+` FROM `+attemptTable+`
-		WHERE outcome IS NULL AND run_id IN (SELECT id FROM run WHERE worktree_id=?) ORDER BY attempt.id`, worktree)
+	return all(tx, readAttempt, `SELECT `+attemptColumns+` FROM attempt INDEXED BY attempt_open LEFT JOIN process ON process.id = attempt.process_id
+		WHERE outcome IS NULL AND (SELECT worktree_id FROM run WHERE run.id = run_id)=? ORDER BY attempt.id`, worktree)
 }
+
+// Open tells whether an attempt of a run has no outcome yet.
+func (tx *Tx) Open(run int64) (open bool, err error) {
+	err = tx.get(`SELECT EXISTS(SELECT 1 FROM attempt WHERE run_id=? AND outcome IS NULL)`, []any{run}, &open)
+	return open, err
+}
+
+// LastOfCall returns the newest attempt of a tool call in a run, or ErrNotFound.
+// It does not matter how many others the run has.
+func (tx *Tx) LastOfCall(run int64, call string) (Attempt, error) {
+	a, err := one(tx, readAttempt, `SELECT `+attemptColumns+` FROM `+attemptTable+`
+		WHERE run_id=? AND call=? ORDER BY attempt.id DESC LIMIT 1`, run, call)
+	if err != nil {
+		return Attempt{}, fmt.Errorf("call %s of r%d: %w", call, run, err)
+	}
+	return a, nil
+}
+
+// AttemptsSince returns the attempts of all runs that ended with a later
+// checkpoint than this one, and those that have no outcome yet, in the order they
+// began. It looks at those alone, however many there are of others.
+func (tx *Tx) AttemptsSince(checkpoint int64) ([]Attempt, error) {
+	return all(tx, readAttempt, attemptsSince, checkpoint)
+}
+
+const attemptsSince = `SELECT ` + attemptColumns + ` FROM ` + attemptTable + ` WHERE attempt.id IN (
+	SELECT id FROM attempt WHERE after_id > ? UNION ALL SELECT id FROM attempt WHERE outcome IS NULL) ORDER BY attempt.id`
 
 // AttemptsOf returns the attempts of a task in a run in the order they began.
 func (tx *Tx) AttemptsOf(run int64, task string) ([]Attempt, error) {

@@ -38,20 +38,14 @@ func (tx *Tx) recordAttempt(a Attempt, f Finish) (Attempt, error) {
 	if err != nil {
 		return a, err
 	}
-	// The number is taken and used in two statements that return nothing: one
-	// that returns a row costs as much as both. An argument has them prepared once.
-	if _, err := tx.exec(`INSERT INTO counter(name, value) VALUES(?, 1)
-		ON CONFLICT(name) DO UPDATE SET value = counter.value + 1`, "attempt"); err != nil {
-		return a, err
-	}
 	a.Outcome, a.Out, a.EndSeq, a.Truncated = f.Outcome, out, f.EndSeq, f.Truncated
 	a.Started = tx.Now()
 	a.Ended = a.Started
 	a.ID, err = tx.insertID(`INSERT INTO attempt(id, run_id, task, number, outcome, process_id, started_ms, ended_ms,
 			branch_id, generation, decl, input, out, output, start_seq, end_seq, truncated)
-		VALUES((SELECT value FROM counter WHERE name='attempt'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES((`+nextAttempt+`), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.RunID, a.Task, a.Number, a.Outcome, process, millis(a.Started), millis(a.Ended),
-		ref(a.Branch), a.Generation, hashRef(a.Decl), hashRef(a.Input), hashRef(out), inline, ref(a.StartSeq), ref(f.EndSeq), f.Truncated)
+		ref(a.Branch), a.Generation, hashRef(a.Decl), hashRef(a.Input), outRef(inline, out), inline, ref(a.StartSeq), ref(f.EndSeq), f.Truncated)
 	return a, err
 }
 
@@ -89,31 +83,6 @@ func (tx *Tx) insertID(query string, args ...any) (int64, error) {
 	return id, tx.db.explain(err)
 }
 
-// Outcomes returns the attempts of a run in the order they began, with what a
-// replay asks of them: who carried them out and when is left out, and so is all
-// that another attempt would not begin with.
-func (tx *Tx) Outcomes(run int64) ([]*Attempt, error) {
-	var as []*Attempt
-	var chunk []Attempt // one allocation for many
-	read := func(s scanner) (*Attempt, error) {
-		if len(chunk) == 0 {
-			chunk = make([]Attempt, 64)
-		}
-		a := &chunk[0]
-		chunk = chunk[1:]
-		a.RunID = run
-		return a, s.Scan(&a.ID, &a.Task, &a.Number, &a.Outcome, &a.Before, &a.After, &a.Branch, &a.Worktree,
-			hashIn{&a.Input}, hashIn{&a.Out}, &a.output, &a.TreeOut)
-	}
-	err := each(tx, read, func(a *Attempt) error { as = append(as, a); return nil },
-		`SELECT id, task, number, coalesce(outcome, ''), coalesce(before_id, 0), coalesce(after_id, 0), coalesce(branch_id, 0),
-			coalesce(worktree_id, 0), input, out, output, coalesce(tree_out, '') FROM attempt WHERE run_id=? ORDER BY id`, run)
-	if err != nil {
-		return nil, fmt.Errorf("outcomes of r%d: %w", run, err)
-	}
-	return as, nil
-}
-
 // check refuses what is no outcome.
 func (f Finish) check() error {
 	switch f.Outcome {
@@ -122,7 +91,3 @@ func (f Finish) check() error {
 	}
 	return fmt.Errorf("%q is no outcome", f.Outcome)
 }
-
-// Inline is the outcome of an attempt that is short, and was read with it. What
-// is not is for [Tx.AttemptOutput].
-func (a Attempt) Inline() ([]byte, bool) { return a.output, a.output != nil }

@@ -102,12 +102,17 @@ func TestOutcomes(t *testing.T) {
 		got, err := tx.Outcomes(r.ID)
 		require.Len(t, got, len(all))
 		for i, a := range all {
-			want := Attempt{ID: a.ID, RunID: a.RunID, Task: a.Task, Number: a.Number, Outcome: a.Outcome, Before: a.Before, After: a.After,
-				Branch: a.Branch, Worktree: a.Worktree, Input: a.Input, Out: a.Out, TreeOut: a.TreeOut, output: a.output}
+			want := AttemptOutcome{ID: a.ID, RunID: a.RunID, Task: a.Task, Number: a.Number, Outcome: a.Outcome, Before: a.Before, After: a.After,
+				Branch: a.Branch, Worktree: a.Worktree, Input: a.Input, Out: a.Out, TreeOut: a.TreeOut, inline: string(a.output), hasInline: a.output != nil}
 			assert.Equal(t, want, *got[i], a.Task)
-			out, inline := got[i].Inline()
+			short, inline := got[i].Inline()
 			assert.Equal(t, a.output != nil, inline, a.Task)
-			assert.Equal(t, a.output, out, a.Task)
+			assert.Equal(t, string(a.output), short, a.Task)
+			whole, err := tx.AttemptOutput(a)
+			require.NoError(t, err)
+			out, err := tx.OutcomeBody(got[i])
+			require.NoError(t, err)
+			assert.Equal(t, whole, out, a.Task)
 		}
 		return err
 	})

@@ -46,7 +46,7 @@ func (db *DB) Check(ctx context.Context) ([]Problem, error) {
 		c.tx = tx
 		for _, part := range []func() error{
 			c.file, c.references, c.sequences, c.rows, c.audit, c.ops, c.leases,
-			c.branches, c.frames, c.contents, c.tape, c.effects,
+			c.branches, c.frames, c.contents, c.tape, c.effects, c.transcripts,
 		} {
 			if err := part(); err != nil {
 				if ctx.Err() != nil {
@@ -112,7 +112,7 @@ func (c *check) references() error {
 }
 
 func (c *check) sequences() error {
-	for _, table := range []string{"worktree", "run", "attempt", "checkpoint", "op", "audit", "branch", "signal", "cell", "effect", "attention"} {
+	for _, table := range []string{"worktree", "run", "checkpoint", "op", "audit", "branch", "signal", "cell", "effect", "attention", "transcript"} {
 		var highest, given sql.NullInt64
 		err := c.tx.get(`SELECT (SELECT max(id) FROM `+table+`), (SELECT value FROM counter WHERE name = ?)`,
 			[]any{table}, &highest, &given)

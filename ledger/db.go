@@ -117,7 +117,7 @@ func (db *DB) create(ctx context.Context) error {
 	if s, err := os.Stat(db.path); err == nil && s.Size() > 0 {
 		return nil
 	}
-	unlock, err := db.lockWriters(ctx)
+	unlock, err := db.lockWriters(ctx, db.busy)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,21 @@ func (db *DB) Commit(ctx context.Context, fn func(*Tx) error) error {
 	return db.write(ctx, db.commit, fn)
 }
 
+// TryUpdate is Update for what is not worth waiting for: when others write for
+// longer than patience, nothing is written, and the error is a *LockedError.
+func (db *DB) TryUpdate(ctx context.Context, patience time.Duration, fn func(*Tx) error) error {
+	// A connection of its own: how long one waits for SQLite's lock, which others
+	// than us may hold, is settled when it is made.
+	h := writeHandle(db.path, db.journal, "NORMAL", patience)
+	defer h.Close()
+	return db.writeWithin(ctx, patience, h, fn)
+}
+
 func (db *DB) write(ctx context.Context, h *sql.DB, fn func(*Tx) error) error {
+	return db.writeWithin(ctx, db.busy, h, fn)
+}
+
+func (db *DB) writeWithin(ctx context.Context, patience time.Duration, h *sql.DB, fn func(*Tx) error) error {
 	if db.closed.Load() {
 		return ErrClosed
 	}
@@ -218,7 +232,7 @@ func (db *DB) write(ctx context.Context, h *sql.DB, fn func(*Tx) error) error {
 		}
 		return &ReadOnlyError{Path: db.path, Err: db.readOnly}
 	}
-	unlock, err := db.lockWriters(ctx)
+	unlock, err := db.lockWriters(ctx, patience)
 	if err != nil {
 		return err
 	}

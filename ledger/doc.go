@@ -17,6 +17,7 @@
 //   - contents: larger bodies under their SHA-256, each stored once.
 //   - [Signal]: what was sent to a run and waits to be taken.
 //   - [Cell]: the tape, one row for each recorded operation of a run.
+//   - [Transcript]: our copy of what a client wrote about a conversation.
 //   - [Checkpoint]: a worktree commit with the reason it was taken. Its number
 //     is never given to another one, even after it was deleted.
 //   - [Op]: the journal of moves. A row is opened before a move touches

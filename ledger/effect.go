@@ -304,6 +304,17 @@ func (tx *Tx) Effects(q EffectQuery) ([]Effect, error) {
 	return es, nil
 }
 
+// EffectsOf returns what the attempts of a task in a run have made, oldest
+// first.
+func (tx *Tx) EffectsOf(run int64, task string) ([]Effect, error) {
+	es, err := all(tx, readEffect, `SELECT `+effectColumns+` FROM effect WHERE effect.attempt_id IN
+		(SELECT id FROM attempt WHERE run_id = ? AND task = ?) ORDER BY effect.id`, run, task)
+	if err != nil {
+		return nil, fmt.Errorf("effects of %s in r%d: %w", task, run, err)
+	}
+	return es, nil
+}
+
 // EffectsAfter returns the effects that belong to a run after a frame, oldest
 // first: those on the branch it goes on with, and those that its children have
 // made since, but for forks. One whose attempt had not ended at the frame counts

@@ -148,6 +148,35 @@ func (tx *Tx) Events(branch int64, q EventQuery) ([]Event, error) {
 	return events, nil
 }
 
+// EventByExt returns the event of a type that its source gave a name, on the
+// branch itself and not on those before it, or ErrNotFound.
+func (tx *Tx) EventByExt(branch int64, kind, ext string) (Event, error) {
+	e, err := one(tx, readEvent, `SELECT `+eventColumns+` FROM event WHERE branch_id=? AND type=? AND ext_id=?`, branch, kind, ext)
+	if err != nil {
+		return Event{}, fmt.Errorf("event %s %s of branch %d: %w", kind, ext, branch, err)
+	}
+	return e, nil
+}
+
+// NamedEvents returns the events of a type that their source gave names, of
+// the frames after one on the branch itself, oldest first. It does not look at
+// events of other types.
+func (tx *Tx) NamedEvents(branch, after int64, kind string) ([]Event, error) {
+	return all(tx, readEvent, `SELECT `+eventColumns+` FROM event INDEXED BY event_ext
+		WHERE branch_id=? AND type=? AND ext_id IS NOT NULL AND seq>? ORDER BY seq, idx`, branch, kind, after)
+}
+
+// FirstComing returns the oldest event of a type that belongs to the frame that
+// comes next on a branch, or ErrNotFound.
+func (tx *Tx) FirstComing(b Branch, kind string) (Event, error) {
+	e, err := one(tx, readEvent, `SELECT `+eventColumns+` FROM event
+		WHERE branch_id=? AND seq=? AND +type=? ORDER BY idx LIMIT 1`, b.ID, b.HeadSeq+1, kind)
+	if err != nil {
+		return Event{}, fmt.Errorf("event %s of branch %d: %w", kind, b.ID, err)
+	}
+	return e, nil
+}
+
 func (tx *Tx) eventsOf(g segment, q EventQuery, limit int) ([]Event, error) {
 	query := `SELECT ` + eventColumns + ` FROM event WHERE branch_id=? AND seq>? AND seq<=? AND (seq, idx)>=(?, ?)`
 	args := []any{g.branch, g.lo, g.hi, q.From, q.FromIdx}

@@ -15,8 +15,8 @@ import (
 // Newest stands for the number of a branch's newest frame.
 const Newest = -1 << 63
 
-// A keyframe is written when the frames since the last one take three fifths of
-// its room, and twice what the rows that came since would take in it, but not
+// A keyframe is written when the frames since the last one take eleven twentieths
+// of its room, and twice what the rows that came since would take in it, but not
 // before they take keyframeMin: while a state only grows, its frames are hardly
 // longer than a keyframe would be. frameCost is what a frame takes besides its
 // delta.
@@ -35,18 +35,22 @@ type Frame struct {
 	Branch     int64 // the one that owns it
 	Seq        int64
 	At         time.Time
-	Kind       string
+	Kind       string // a word
 	Note       string
 	Root       snapshot.Hash
 	Checkpoint int64             // the worktree at that moment; 0 for none
 	Changed    []snapshot.Change // sorted by key; when asked for
 }
 
+// FrameOutcome is the kind of a frame that a task's outcome led to. Nearly all
+// are of it, so it is stored as no word at all.
+const FrameOutcome = "outcome"
+
 // NewFrame is what leads to the next frame.
 type NewFrame struct {
 	Put        []snapshot.Row
 	Delete     []string // keys
-	Kind       string   // a word
+	Kind       string   // a word; FrameOutcome when it is empty
 	Note       string
 	Checkpoint int64 // 0 for that of the frame before
 	Events     []Event
@@ -108,7 +112,7 @@ func (tx *Tx) load(h *Head, segments []segment) (root snapshot.Hash, err error) 
 	if err != nil {
 		return root, err
 	}
-	folding := h.Set.Folding()
+	folding := h.Set.Folding(int(min(h.Seq-at, 1<<14))) // what is damaged may promise any number
 	for _, g := range slices.Backward(from) {
 		g.lo = max(g.lo, at)
 		size, err := tx.foldSegment(folding, g)
@@ -140,11 +144,10 @@ func (tx *Tx) loadKeyframe(h *Head, segments []segment) (int64, []segment, error
 	for i, g := range segments {
 		var seq int64
 		var size int
-		var body []byte
 		err := tx.getRaw(`SELECT seq, body FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
 			[]any{g.branch, g.lo, g.hi}, &seq, func(stored []byte) (bad error) {
 				size = len(stored)
-				body, bad = decompress(stored)
+				h.Set, bad = parseKeyframe(seq, stored)
 				return bad
 			})
 		if errors.Is(err, ErrNotFound) {
@@ -153,13 +156,23 @@ func (tx *Tx) loadKeyframe(h *Head, segments []segment) (int64, []segment, error
 		if err != nil {
 			return 0, nil, err
 		}
-		if h.Set, err = snapshot.ParseKeyframe(seq, body); err != nil {
-			return 0, nil, tx.corrupt("keyframe %d: %w", seq, err)
-		}
 		h.keyframe, h.rows = size, h.Set.Len()
 		return seq, segments[:i+1], nil
 	}
 	return -1, segments, nil
+}
+
+// parseKeyframe reads a keyframe as it is stored.
+func parseKeyframe(seq int64, stored []byte) (*snapshot.Set, error) {
+	body, err := decompress(stored)
+	if err != nil {
+		return nil, err
+	}
+	s, err := snapshot.ParseKeyframe(seq, body)
+	if err != nil {
+		return nil, fmt.Errorf("keyframe %d: %w", seq, err)
+	}
+	return s, nil
 }
 
 // foldSegment folds the frames of a segment and returns what room they take.
@@ -231,6 +244,9 @@ func (tx *Tx) AppendFrame(h *Head, f NewFrame) (Frame, error) {
 	}
 	frame := Frame{Branch: h.Branch, Seq: next.Seq, At: tx.Now(), Kind: f.Kind, Note: f.Note, Root: next.Set.Root(),
 		Checkpoint: f.Checkpoint, Changed: changes}
+	if frame.Kind == "" {
+		frame.Kind = FrameOutcome
+	}
 	if frame.Checkpoint == 0 {
 		frame.Checkpoint = h.checkpoint
 	}
@@ -261,8 +277,12 @@ func (tx *Tx) appendFrame(h, next *Head, f Frame, delta []byte, events []Event) 
 	if f.Checkpoint != h.checkpoint {
 		moved = f.Checkpoint
 	}
+	kind := f.Kind
+	if kind == FrameOutcome {
+		kind = ""
+	}
 	_, err = tx.exec(`INSERT INTO frame(branch_id, seq, at_ms, kind, root, checkpoint_id, note, delta) VALUES(?, ?, ?, ?, ?, ?, ?, ?)`,
-		f.Branch, f.Seq, millis(f.At), f.Kind, f.Root[:], moved, word(f.Note), stored)
+		f.Branch, f.Seq, millis(f.At), kind, f.Root[:], moved, word(f.Note), stored)
 	if err != nil {
 		return err
 	}
@@ -278,7 +298,7 @@ func (tx *Tx) appendFrame(h, next *Head, f Frame, delta []byte, events []Event) 
 // per frame are bounded by what each changes, and the time to load by how large
 // the state is, and neither grows with the history.
 func (tx *Tx) maybeKeyframe(h *Head) error {
-	if h.since <= max(h.keyframe*3/5+2*h.grown(), tx.db.keyframes) {
+	if h.since <= max(h.keyframe*11/20+2*h.grown(), tx.db.keyframes) {
 		return nil
 	}
 	body := compress(h.Set.Keyframe(h.Seq))

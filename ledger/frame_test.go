@@ -517,3 +517,26 @@ func TestLoadVerifies(t *testing.T) {
 		require.ErrorAs(t, err, new(*CorruptError), statement)
 	}
 }
+
+// The kind that nearly all frames are of takes no room, and is read like others.
+func TestKindOfAFrame(t *testing.T) {
+	b := newBook(t, Options{})
+	_, h := b.start()
+	for _, kind := range []string{"start", "", FrameOutcome} {
+		f := b.append(h, NewFrame{Kind: kind})
+		assert.Equal(t, kind == "start", f.Kind == "start")
+	}
+	b.view(func(tx *Tx) error {
+		frames, err := tx.Frames(h.Branch, FrameQuery{})
+		require.NoError(t, err)
+		var kinds []string
+		for _, f := range frames {
+			kinds = append(kinds, f.Kind)
+		}
+		assert.Equal(t, []string{FrameOutcome, FrameOutcome, "start"}, kinds)
+		var stored string
+		require.NoError(t, tx.get(`SELECT kind FROM frame WHERE seq=2`, nil, &stored))
+		assert.Empty(t, stored)
+		return nil
+	})
+}

@@ -192,11 +192,12 @@ func (tx *Tx) unnamed(before time.Time) (dead []content, err error) {
 var namers = []string{
 	`SELECT input FROM run WHERE input IS NOT NULL`,
 	`SELECT def FROM run WHERE def IS NOT NULL`,
-	`SELECT out FROM attempt WHERE out IS NOT NULL`,
+	`SELECT out FROM attempt WHERE out IS NOT NULL AND output IS NULL`,
 	`SELECT content FROM event WHERE content IS NOT NULL`,
 	`SELECT hash FROM signal`,
 	`SELECT out FROM cell WHERE out IS NOT NULL`,
 	`SELECT view_hash FROM cell WHERE view_hash IS NOT NULL`,
+	`SELECT hash FROM transcript_piece`,
 }
 
 // LiveContents hands every hash that a row or a frame names to a function, some

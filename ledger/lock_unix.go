@@ -16,10 +16,10 @@ import (
 // when many processes write; this one wakes the next at once.
 const lockName = "write.lock"
 
-// lockWriters waits until this call alone holds the write lock, and returns
-// the function that lets go. Each call opens the file anew, so that callers in
+// lockWriters waits until this call alone holds the write lock, as long as
+// patience allows, and returns the function that lets go. Each call opens the file anew, so that callers in
 // one process exclude each other as processes do.
-func (db *DB) lockWriters(ctx context.Context) (unlock func(), err error) {
+func (db *DB) lockWriters(ctx context.Context, patience time.Duration) (unlock func(), err error) {
 	path := filepath.Join(filepath.Dir(db.path), lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -37,7 +37,7 @@ func (db *DB) lockWriters(ctx context.Context) (unlock func(), err error) {
 
 	got := make(chan error, 1)
 	go func() { got <- flock(f, unix.LOCK_EX) }()
-	timeout := time.NewTimer(db.busy)
+	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	select {
 	case err := <-got:

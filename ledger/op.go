@@ -23,6 +23,9 @@ const (
 	VerbRedo = "redo"
 )
 
+// VerbNative is a rewind that was made inside a client, and found out later.
+const VerbNative = "native-rewind"
+
 // Op is one move in the journal. While Result is empty it is open: its
 // worktrees are leased to it, and no other operation can begin there.
 type Op struct {
@@ -353,9 +356,12 @@ type OpQuery struct {
 
 // Ops returns a page of operations, newest first.
 func (tx *Tx) Ops(q OpQuery) ([]Op, error) {
-	return tx.ops(`SELECT `+opColumns+` FROM op WHERE id < ?
-		AND (? = 0 OR id IN (SELECT op_id FROM op_worktree WHERE worktree_id = ?)) ORDER BY id DESC LIMIT ?`,
-		before(q.Before), q.Worktree, q.Worktree, limit(q.Limit))
+	if q.Worktree != 0 {
+		return tx.ops(`SELECT `+opColumns+` FROM op WHERE id IN (SELECT op_id FROM op_worktree
+			WHERE worktree_id = ? AND op_id < ? ORDER BY op_id DESC LIMIT ?) ORDER BY id DESC`,
+			q.Worktree, before(q.Before), limit(q.Limit))
+	}
+	return tx.ops(`SELECT `+opColumns+` FROM op WHERE id < ? ORDER BY id DESC LIMIT ?`, before(q.Before), limit(q.Limit))
 }
 
 func (tx *Tx) ops(query string, args ...any) ([]Op, error) {
@@ -393,11 +399,12 @@ func (tx *Tx) RequestByKey(key, digest string) (Op, error) {
 
 // CountMutations returns how many operations an actor has begun since a time
 // that changed something or still may, and when the oldest of them began: that
-// is the first to leave a window that moves with the clock.
+// is the first to leave a window that moves with the clock. What was done
+// inside a client was not begun here, and does not count.
 func (tx *Tx) CountMutations(actor string, since time.Time) (n int, oldest time.Time, err error) {
 	var first sql.NullInt64
 	err = tx.get(`SELECT count(*), min(started_ms) FROM op
-		WHERE actor = ? AND started_ms >= ? AND (result IS NULL OR result = 'ok' OR result = 'rolled-back')`,
+		WHERE actor = ? AND started_ms >= ? AND verb <> '`+VerbNative+`' AND (result IS NULL OR result = 'ok' OR result = 'rolled-back')`,
 		[]any{actor, since.UnixMilli()}, &n, &first)
 	if err != nil {
 		return 0, time.Time{}, fmt.Errorf("operations of %s: %w", actor, err)

@@ -206,8 +206,15 @@ func (tx *Tx) Runs(q RunQuery) ([]Run, error) {
 		before(q.Before), q.Worktree, q.Worktree, q.Status, q.Status, limit(q.Limit))
 }
 
+// RunningRuns returns the runs of a kind in a worktree that are said to go on,
+// newest first. It does not look at others.
+func (tx *Tx) RunningRuns(worktree int64, kind string) ([]Run, error) {
+	return all(tx, readRun, `SELECT `+runColumns+` FROM run INDEXED BY run_running
+		WHERE worktree_id=? AND kind=? AND status='`+StatusRunning+`' ORDER BY id DESC`, worktree, kind)
+}
+
 // DeleteRun deletes a run with all that belongs to it: attempts, checkpoints,
-// branches with their frames and events, effects, signals and cells. It refuses with a
+// branches with their frames and events, effects, signals, transcripts and cells. It refuses with a
 // *ReferencedError while an attempt is open, a label is on one of the
 // checkpoints, or another run, a branch or an attempt of another run, or an
 // operation that is not pruned needs it; with a *PinnedError when a checkpoint is pinned.
@@ -251,11 +258,15 @@ func (tx *Tx) DeleteRun(id int64, actor string) error {
 		`DELETE FROM effect WHERE run_id=?`,
 		`DELETE FROM cell WHERE run_id=?`,
 		`DELETE FROM signal WHERE run_id=?`,
+		`DELETE FROM transcript_piece WHERE transcript_id IN (SELECT id FROM transcript WHERE run_id=?)`,
+		`DELETE FROM transcript WHERE run_id=?`,
 		`DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE run_id=?)`,
 		`DELETE FROM keyframe WHERE branch_id IN (SELECT id FROM branch WHERE run_id=?)`,
 		`DELETE FROM frame WHERE branch_id IN (SELECT id FROM branch WHERE run_id=?)`,
 		`DELETE FROM branch WHERE run_id=?`,
 		`DELETE FROM checkpoint WHERE run_id=?`,
+		`INSERT INTO counter(name, value) SELECT 'attempt', id FROM attempt WHERE run_id=? ORDER BY id DESC LIMIT 1
+			ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE counter.value < excluded.value`, // see nextAttempt
 		`DELETE FROM attempt WHERE run_id=?`,
 		`DELETE FROM run WHERE id=?`,
 	} {

@@ -19,6 +19,7 @@ var migrations = []string{
 	schemaFirst,
 	schemaFrames,
 	schemaEffects,
+	schemaCalls + schemaSessions,
 }
 
 // schemaFirst holds worktrees, runs, checkpoints and moves.
@@ -240,7 +241,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			return nil
 		}
 	}
-	unlock, err := db.lockWriters(ctx)
+	unlock, err := db.lockWriters(ctx, db.busy)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,8 @@ package ledger
 // processes.
 //
 // Of an input eight bytes are indexed: they tell it from others as well as all
-// of them do.
+// of them do. Of an outcome that stands in its attempt eight bytes of the hash
+// stand beside it: they tell damage, and the rest is computed; see outRef.
 //
 // References to contents, and from a frame to the branch it is on, are kept by
 // this package alone: a foreign key would cost an index on every one of them.
@@ -158,7 +159,7 @@ ALTER TABLE attempt ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE attempt ADD COLUMN worktree_id INTEGER REFERENCES worktree(id);
 ALTER TABLE attempt ADD COLUMN decl BLOB CHECK(length(decl) = 32);
 ALTER TABLE attempt ADD COLUMN input BLOB CHECK(length(input) = 32);
-ALTER TABLE attempt ADD COLUMN out BLOB CHECK(length(out) = 32);
+ALTER TABLE attempt ADD COLUMN out BLOB CHECK(length(out) IN (8, 32));
 ALTER TABLE attempt ADD COLUMN output BLOB;
 ALTER TABLE attempt ADD COLUMN tree_in TEXT;
 ALTER TABLE attempt ADD COLUMN tree_out TEXT;

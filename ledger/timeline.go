@@ -32,6 +32,9 @@ func readFrame(s scanner) (f frameRow, err error) {
 	var note sql.NullString
 	err = s.Scan(&f.Branch, &f.Seq, &at, &f.Kind, hashIn{&f.Root}, &checkpoint, &note, &f.delta)
 	f.At, f.Checkpoint, f.Note = fromMillis(at), checkpoint.Int64, note.String
+	if f.Kind == "" {
+		f.Kind = FrameOutcome
+	}
 	return f, err
 }
 

@@ -56,7 +56,9 @@ func explain(err error) retcon.Explained {
 	case errors.As(err, &broken):
 		return said(CodeBug)
 	case errors.As(err, &busy):
-		return said(retcon.CodeLocked)
+		e := said(retcon.CodeLocked)
+		e.Holder, e.Since = busy.Who, &busy.Since
+		return e
 	case errors.As(err, &stale):
 		return said(retcon.CodeStalePlan)
 	case errors.As(err, &not):

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/retcon-dev/retcon"
@@ -52,6 +53,7 @@ type moved struct {
 	Warnings      []string `json:"warnings"`
 
 	History *timeline.History `json:"history" jsonschema:"what becomes of the run's record; null when it stays"`
+	Effects []effectStep      `json:"effects" jsonschema:"what was done outside and is gone behind, newest first"`
 
 	Safety  string   `json:"safety" jsonschema:"checkpoint of the worktree as it was before"`
 	Rescue  string   `json:"rescue" jsonschema:"checkpoint of what somebody wrote meanwhile"`
@@ -115,7 +117,7 @@ func valid(path string) string { return strings.ToValidUTF8(path, "�") }
 
 func newMoved(r *retcon.Result, tool string) moved {
 	m := moved{Done: r.Op != 0, Op: r.Op, Verb: r.Verb, Replayed: r.Replayed, Safety: r.Safety, Rescue: r.Rescue, Rescued: []string{},
-		Changes: []step{}, Kept: []note{}, Conflicts: []note{}, NotRestorable: []note{}, Warnings: []string{}}
+		Changes: []step{}, Kept: []note{}, Conflicts: []note{}, NotRestorable: []note{}, Warnings: []string{}, Effects: []effectStep{}}
 	for _, path := range r.Rescued {
 		m.Rescued = append(m.Rescued, valid(path))
 	}
@@ -138,6 +140,10 @@ func (m *moved) plan(p *retcon.Plan) {
 	m.More = len(p.Changes) - len(m.Changes)
 	m.Kept, m.Conflicts, m.NotRestorable = newNotes(p.Kept), newNotes(p.Conflicts), newNotes(p.NotRestorable)
 	m.Warnings = append(m.Warnings, p.Warnings...)
+	for _, s := range p.Effects {
+		m.Effects = append(m.Effects, effectStep{ID: s.ID, Run: runRef(s.Run), Task: s.Task, Tool: s.Tool, Summary: s.Summary,
+			Status: s.Status, What: s.What, How: s.How, Why: s.Why, Unblock: s.Unblock})
+	}
 }
 
 // newNotes are the first of them; a plan's totals say how many paths it changes.
@@ -160,6 +166,8 @@ func (m *moved) next(r *retcon.Result, tool string) string {
 		return "nothing to do: it is as asked for already"
 	case len(m.Conflicts) > 0:
 		return "refused like this: ask for another plan with conflicts theirs or mine"
+	case slices.ContainsFunc(m.Effects, func(s effectStep) bool { return s.What == timeline.Blocked }):
+		return "refused like this: effects are in the way, and each says what would unblock it"
 	}
 	return fmt.Sprintf("nothing was changed: call %s again with the same arguments, plan_id %q and confirm: true", tool, m.PlanID)
 }

@@ -85,17 +85,19 @@ def main(ctx):
 func TestSecondAgentIsLockedOut(t *testing.T) {
 	for _, test := range []struct {
 		name, moving, resuming string
-		second                 func(w *work, s *mcp.Server) *client
+		clients                func(w *work) (first, second *client)
 	}{
 		{"another process", `run r1 is going on here, first \(pid \d+\) since \d\d:\d\d`, `r1 is being run by pid \d+ since \d\d:\d\d`,
-			func(w *work, _ *mcp.Server) *client { return w.process("second", nil) }},
+			func(w *work) (first, second *client) { return w.process("first", nil), w.process("second", nil) }},
 		{"the same", `the workspace is locked by first, whose resume_run goes on since \d\d:\d\d:\d\d`, `locked by first, whose resume_run goes on since`,
-			func(w *work, s *mcp.Server) *client { return w.connect(s, "second") }},
+			func(w *work) (first, second *client) {
+				s := w.server(mcp.Options{})
+				return w.connect(s, "first"), w.connect(s, "second")
+			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w, begun, goOn := waiting(t)
-			s := w.server(mcp.Options{})
-			first, second := w.connect(s, "first"), test.second(w, s)
+			first, second := test.clients(w)
 			first.ok("send_signal", args{"run": "r1", "name": "start"})
 			plan := second.confirmed("rewind_run", args{"run": "r1", "frame": 1})
 			resume := first.confirmed("resume_run", args{"run": "r1"})

@@ -59,6 +59,7 @@ func (s *Server) offer(going context.Context) *offer {
 	o.readTools()
 	o.travelTools()
 	o.moveTools()
+	o.effectTools()
 	o.runTools()
 	return o
 }

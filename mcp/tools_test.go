@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	readers = []string{"diff_runs", "get_run", "get_timeline", "list_operations", "list_runs", "list_snapshots"}
+	readers = []string{"diff_runs", "get_run", "get_timeline", "list_effects", "list_operations", "list_runs", "list_snapshots"}
 	movers  = []string{"rerun_tasks", "restore_checkpoint", "resume_run", "retry_task", "revert_attempt", "rewind_run", "time_travel", "undo_operation"}
 	others  = []string{"send_signal"}
 )

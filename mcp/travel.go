@@ -44,7 +44,7 @@ func (o *offer) travelTools() {
 // inTwo ends what is said of a tool that moves something.
 const inTwo = " Without plan_id and confirm it returns the plan and changes nothing."
 
-// moving are the arguments that all moves along a run have.
+// moving are the arguments that all moves have but undo.
 type moving struct {
 	Exact     bool   `json:"exact,omitempty" jsonschema:"make the worktree as it was, whoever changed it since"`
 	Conflicts string `json:"conflicts,omitempty" jsonschema:"of paths changed by the run and from outside: theirs takes the recorded content, mine keeps what is there; refused when left out"`
@@ -52,10 +52,21 @@ type moving struct {
 	consent
 }
 
-// options fills in what all moves have.
+// guarded are the arguments of moves that undo what was done outside.
+type guarded struct {
+	NoCompensate bool `json:"no_compensate,omitempty" jsonschema:"undo nothing outside: what could be undone is in the way"`
+	moving
+}
+
+// options fills in what these say.
 func (m moving) options(o retcon.TravelOptions) retcon.TravelOptions {
 	o.Exact, o.Conflicts, o.Steal, o.PlanID, o.RequestID = m.Exact, m.Conflicts, m.Steal, m.PlanID, m.RequestID
 	return o
+}
+
+func (g guarded) options(o retcon.TravelOptions) retcon.TravelOptions {
+	o.NoCompensate = g.NoCompensate
+	return g.moving.options(o)
 }
 
 func reapplied(o retcon.TravelOptions, reapply string) retcon.TravelOptions {
@@ -71,7 +82,7 @@ type rewindInput struct {
 	LedgerOnly bool   `json:"ledger_only,omitempty" jsonschema:"leave the worktree as it is"`
 	Head       bool   `json:"head,omitempty" jsonschema:"put back where git's HEAD and its branch were, too"`
 	Reapply    string `json:"reapply,omitempty" jsonschema:"signals that were answered since: all of them again where the question is the same, or none"`
-	moving
+	guarded
 }
 
 type timeTravelInput struct {
@@ -83,7 +94,7 @@ type timeTravelInput struct {
 	LedgerOnly bool   `json:"ledger_only,omitempty" jsonschema:"leave the worktree as it is"`
 	Head       bool   `json:"head,omitempty" jsonschema:"put back where git's HEAD and its branch were, too"`
 	Reapply    string `json:"reapply,omitempty" jsonschema:"signals that were answered since: all of them again where the question is the same, or none"`
-	moving
+	guarded
 }
 
 type revertInput struct {
@@ -92,7 +103,7 @@ type revertInput struct {
 	Attempt int    `json:"attempt,omitempty" jsonschema:"this one of its attempts; the newest when left out"`
 	Before  bool   `json:"before,omitempty" jsonschema:"to where the attempt began"`
 	Only    bool   `json:"only,omitempty" jsonschema:"take back only what that attempt changed"`
-	moving
+	guarded
 }
 
 type retryInput struct {
@@ -101,7 +112,7 @@ type retryInput struct {
 	Attempt   int    `json:"attempt,omitempty" jsonschema:"with the files of this one of its attempts; the newest when left out"`
 	Cascade   bool   `json:"cascade,omitempty" jsonschema:"what depends on the task runs again too, whatever it is given"`
 	KeepFiles bool   `json:"keep_files,omitempty" jsonschema:"leave the worktree as it is"`
-	moving
+	guarded
 }
 
 type rerunInput struct {
@@ -110,7 +121,7 @@ type rerunInput struct {
 	From    string   `json:"from,omitempty" jsonschema:"this task, and what came after it"`
 	Failed  bool     `json:"failed,omitempty" jsonschema:"what did not end well"`
 	Cascade bool     `json:"cascade,omitempty" jsonschema:"what depends on the tasks runs again too, whatever it is given"`
-	moving
+	guarded
 }
 
 // travel shows the plan of a move along a run, or carries it out.

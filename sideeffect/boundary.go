@@ -69,7 +69,7 @@ func Boundary(effects []Effect, o BoundaryOptions, h Handlers) (Plan, error) {
 }
 
 func (p *Plan) add(e Effect, o BoundaryOptions, h Handlers) {
-	if e.Class == Push || e.Class == Exempt || e.Compensation.NotNeeded != "" {
+	if e.listed() {
 		p.Listed = append(p.Listed, e)
 		return
 	}

@@ -33,6 +33,10 @@ type Compensation struct {
 	NotNeeded  string `json:"not_needed,omitempty" toml:"not_needed"`
 	Impossible string `json:"impossible,omitempty" toml:"impossible"`
 
+	// Env are the names of variables that Command or Shell needs, beside those
+	// that every command gets: "GH_TOKEN". Only the names are stored.
+	Env []string `json:"env,omitempty" toml:"env"`
+
 	// Gone are texts by which a failing Command or Shell says that there is
 	// nothing left to undo, which is as good as done.
 	Gone []string `json:"gone,omitempty" toml:"gone"`
@@ -73,6 +77,37 @@ type ToolUse struct {
 
 // IsZero reports whether no way is known.
 func (c Compensation) IsZero() bool { return len(c.ways()) == 0 }
+
+// String is all that would be run or called, in one line unless a script has
+// more, with the places for values as they are written; "" when nothing would be.
+func (c Compensation) String() string {
+	switch {
+	case len(c.Command) > 0:
+		return shown(c.Command)
+	case c.Shell != nil:
+		return shown(append([]string{"sh", "-c", c.Shell.Text, "sh"}, c.Shell.Args...))
+	case c.HTTP != nil:
+		return c.HTTP.String()
+	case c.MCP != nil:
+		args, _ := json.Marshal(c.MCP.Args) // a value that was checked
+		return fmt.Sprintf("%s.%s %s", c.MCP.Server, c.MCP.Tool, args)
+	case c.Handler != "":
+		return "handler " + c.Handler
+	}
+	return ""
+}
+
+func (r *Request) String() string {
+	words := []string{r.Method, r.URL}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		words = append(words, typed(name+": "+r.Headers[name]))
+	}
+	if r.Body != nil {
+		body, _ := json.Marshal(r.Body) // a value that was checked
+		words = append(words, string(body))
+	}
+	return strings.Join(words, " ")
+}
 
 // MarshalJSON refuses what UnmarshalJSON would not read.
 func (c Compensation) MarshalJSON() ([]byte, error) {
@@ -133,6 +168,12 @@ func (c Compensation) check() error {
 	}
 	if len(c.Gone) > 0 && len(c.Command) == 0 && c.Shell == nil {
 		return errors.New("gone: only for command and shell")
+	}
+	if len(c.Env) > 0 && len(c.Command) == 0 && c.Shell == nil {
+		return errors.New("env: only for command and shell")
+	}
+	if err := checkEnv(c.Env); err != nil {
+		return err
 	}
 	if slices.Contains(c.Gone, "") {
 		return errors.New("gone: an empty text is in every output")

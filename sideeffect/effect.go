@@ -81,6 +81,17 @@ type Effect struct {
 // Happened reports whether the effect is in the world, as far as anybody knows.
 func (e Effect) Happened() bool { return e.Status == Succeeded || e.Status == Unknown }
 
+// Stands reports whether the effect is in the world and in the way of those who
+// would go behind it, or do it again.
+func (e Effect) Stands() bool {
+	return e.Status != Failed && e.Comp != Compensated && e.Comp != Crossed && !e.listed()
+}
+
+// listed: it is told of, and in nobody's way.
+func (e Effect) listed() bool {
+	return e.Class == Push || e.Class == Exempt || e.Compensation.NotNeeded != ""
+}
+
 // NextEpoch is the epoch of the next call in the same place: a new one after
 // compensation, so that a provider that remembers the key does not answer with
 // what was undone.

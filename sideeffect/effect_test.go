@@ -152,3 +152,25 @@ func TestEffectJSON(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"tool":"t","class":"maybe","status":"intended"}`, string(text))
 }
+
+func TestStands(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		effect Effect
+		want   bool
+	}{
+		{"succeeded", Effect{Class: Write, Status: Succeeded}, true},
+		{"unknown", Effect{Class: Maybe, Status: Unknown}, true},
+		{"intended counts as unknown", Effect{Class: Write, Status: Intended}, true},
+		{"it could not be undone", Effect{Class: Write, Status: Succeeded, Comp: CompFailed}, true},
+		{"being undone", Effect{Class: Write, Status: Succeeded, Comp: Compensating}, true},
+		{"failed", Effect{Class: Write, Status: Failed}, false},
+		{"undone", Effect{Class: Write, Status: Succeeded, Comp: Compensated}, false},
+		{"crossed", Effect{Class: Write, Status: Succeeded, Comp: Crossed}, false},
+		{"a push", Effect{Class: Push, Status: Succeeded}, false},
+		{"exempt", Effect{Class: Exempt, Status: Succeeded}, false},
+		{"nothing to undo", Effect{Class: Write, Status: Succeeded, Compensation: Compensation{NotNeeded: "it expires"}}, false},
+	} {
+		assert.Equal(t, test.want, test.effect.Stands(), test.name)
+	}
+}

@@ -3,7 +3,9 @@ package sideeffect
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // ToolCall is what an agent did, in one call of a tool.
@@ -54,6 +56,19 @@ func (r Rules) tool(call ToolCall) (finding, bool) {
 			return rule.finding(), rule.class != Read
 		}
 	}
+	if f, ok := builtinTool(call); ok {
+		return f, true
+	}
+	for _, rule := range r.last {
+		if rule.other(call) {
+			return rule.finding(), true
+		}
+	}
+	return finding{}, false
+}
+
+// builtinTool is what is known of a tool by its name and what its server says.
+func builtinTool(call ToolCall) (finding, bool) {
 	if !strings.HasPrefix(call.Tool, "mcp__") {
 		return finding{}, false // the agent's own tools work in the worktree
 	}
@@ -64,10 +79,28 @@ func (r Rules) tool(call ToolCall) (finding, bool) {
 	case a.Destructive != nil && *a.Destructive:
 		f.undo = never("its server calls it destructive")
 	case a.ReadOnly == nil && a.Destructive == nil:
+		if readsByName(call.Tool) {
+			return finding{}, false
+		}
 		f.class = Maybe
 	}
 	return f, true
 }
+
+// readsByName tells that the name of a tool of MCP is that of one that reads: it
+// begins with a verb of those, and no word of it is one of a change. Hooks are
+// told nothing else of a tool, and going back is not to be refused for a search.
+func readsByName(tool string) bool {
+	_, name, _ := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
+	words := strings.Fields(strings.ToLower(apart().ReplaceAllString(name, "$1 $2")))
+	if len(words) == 0 || !hasWord(readVerbs, words[0]) && !hasWord("fetch resolve", words[0]) {
+		return false
+	}
+	return !slices.ContainsFunc(words, func(w string) bool { return hasWord(writeVerbs, w) })
+}
+
+// apart are the places between the words of a name: get_issue, get-issue, getIssue.
+var apart = pattern(`([a-z0-9])([A-Z])|[^A-Za-z0-9]+`)
 
 // status of a tool that is not a shell. An error may have come after the deed.
 func (call ToolCall) status(f finding) Status {
@@ -98,10 +131,10 @@ func (r Rules) shell(call ToolCall) []Effect {
 		unread = append(unread, call.Command)
 	}
 	var seen []sighting
-	redirected := elsewhere().MatchString(call.Command)
+	redirected := sync.OnceValue(func() bool { return elsewhere().MatchString(call.Command) })
 	for _, inv := range found {
 		if f, ok := r.judge(inv); ok {
-			if f.builtin && (redirected || inv.inside) && f.undo.Command != nil {
+			if f.builtin && f.undo.Command != nil && (inv.inside || redirected()) {
 				f.undo, f.find = Compensation{}, nil // it would not arrive at the same place
 			}
 			seen = append(seen, sighting{f, inv})
@@ -128,7 +161,15 @@ func (r Rules) judge(inv invocation) (finding, bool) {
 			return rule.finding(), rule.class != Read
 		}
 	}
-	return judge(inv)
+	if f, ok := judge(inv); ok {
+		return f, true
+	}
+	for _, rule := range r.last {
+		if rule.command(inv) {
+			return rule.finding(), true
+		}
+	}
+	return finding{}, false
 }
 
 func (f finding) effect(call ToolCall) Effect {

@@ -19,10 +19,15 @@ type Handlers struct {
 	// Timeout is for each call. Zero: one minute.
 	Timeout time.Duration
 
-	// Dir and Env are for commands: Env is their whole environment, and its
-	// PATH is where they are looked for.
+	// Dir and Env are for commands: Env is what all of them get, and its PATH is
+	// where they are looked for. See [Environment].
 	Dir string
 	Env []string
+
+	// Named is where the variables come from that a compensation names. About
+	// are added to every command, to say what it is called for.
+	Named []string
+	About []string
 
 	// Client sends HTTP requests. Redirects are not followed, whatever it says.
 	Client *http.Client
@@ -37,6 +42,10 @@ type Handlers struct {
 	// Trusted reports whether compensations from a configuration with this
 	// digest may run. Nil: none but our own.
 	Trusted func(source string) bool
+
+	// Offered is the digest of the configuration that somebody could trust now,
+	// "" when that is not known.
+	Offered string
 }
 
 // ToolAnswer is what an MCP tool answered.
@@ -56,6 +65,7 @@ const (
 	BadValue       Reason = "bad-value"       // record another value
 	NoHandler      Reason = "no-handler"      // register or install it
 	Untrusted      Reason = "untrusted"       // trust the configuration
+	Outdated       Reason = "outdated"        // nobody trusted that configuration, and now it is another: record a compensation
 	NotAsked       Reason = "not-asked"       // allow compensation
 )
 
@@ -82,7 +92,7 @@ func Resolve(e Effect, h Handlers) (Call, error) {
 		return Call{}, r.unresolved(BadValue, err.Error(), "record another compensation")
 	}
 	if e.Source != "" && (h.Trusted == nil || !h.Trusted(e.Source)) && !e.Compensation.idle() {
-		return Call{}, r.unresolved(Untrusted, "its compensation comes from a configuration that is not trusted", "trust that configuration")
+		return Call{}, r.untrusted()
 	}
 	call, err := r.call(e.Compensation)
 	if err != nil {
@@ -102,6 +112,14 @@ func Resolve(e Effect, h Handlers) (Call, error) {
 	return call, nil
 }
 
+func (r *resolution) untrusted() error {
+	if r.Offered == "" || r.Offered == r.effect.Source {
+		return r.unresolved(Untrusted, "its compensation comes from a configuration that is not trusted", "trust that configuration, or cross it")
+	}
+	return r.unresolved(Outdated, "its compensation comes from a configuration that is not trusted, and that is another by now",
+		"record a compensation, undo it by hand and say so, or cross it")
+}
+
 // idle: nothing would be carried out.
 func (c Compensation) idle() bool {
 	return c.IsZero() || c.NotNeeded != "" || c.Impossible != ""
@@ -116,9 +134,9 @@ type resolution struct {
 func (r *resolution) call(c Compensation) (Call, error) {
 	switch {
 	case len(c.Command) > 0:
-		return r.command(c.Command, c.Gone)
+		return r.command(c)
 	case c.Shell != nil:
-		return r.script(*c.Shell, c.Gone)
+		return r.script(c)
 	case c.HTTP != nil:
 		return r.request(*c.HTTP)
 	case c.MCP != nil:
@@ -133,10 +151,10 @@ func (r *resolution) call(c Compensation) (Call, error) {
 	return Call{}, r.unresolved(NoCompensation, "no compensation is known", "record one, add a rule, undo it by hand and say so, or cross it")
 }
 
-func (r *resolution) command(argv, gone []string) (Call, error) {
-	filled := make([]string, 0, len(argv))
+func (r *resolution) command(c Compensation) (Call, error) {
+	filled := make([]string, 0, len(c.Command))
 	options := true
-	for _, s := range argv {
+	for _, s := range c.Command {
 		arg := r.text(s, mendArg)
 		if options && strings.HasPrefix(arg, "-") && !strings.HasPrefix(s, "-") {
 			r.fail(fmt.Errorf("%q would be read as an option", arg))
@@ -144,19 +162,19 @@ func (r *resolution) command(argv, gone []string) (Call, error) {
 		options = options && s != "--"
 		filled = append(filled, arg)
 	}
-	return r.process(argv[0], filled, gone)
+	return r.process(c.Command[0], filled, c)
 }
 
 // script passes values beside the text, never inside it.
-func (r *resolution) script(s Script, gone []string) (Call, error) {
-	argv := []string{"sh", "-c", s.Text, "sh"}
-	for _, arg := range s.Args {
+func (r *resolution) script(c Compensation) (Call, error) {
+	argv := []string{"sh", "-c", c.Shell.Text, "sh"}
+	for _, arg := range c.Shell.Args {
 		argv = append(argv, r.text(arg, mendArg))
 	}
-	return r.process("sh", argv, gone)
+	return r.process("sh", argv, c)
 }
 
-func (r *resolution) process(name string, argv, gone []string) (Call, error) {
+func (r *resolution) process(name string, argv []string, c Compensation) (Call, error) {
 	path, ok := executable(name, r.Dir, r.Env)
 	if !ok {
 		return Call{}, r.unresolved(NoHandler, name+" is not to be found", "install "+name)
@@ -165,7 +183,7 @@ func (r *resolution) process(name string, argv, gone []string) (Call, error) {
 	if err != nil {
 		return Call{}, r.unresolved(BadValue, err.Error(), "record the effect again")
 	}
-	p := process{path: path, argv: argv, dir: r.Dir, env: r.Env, stdin: append(stdin, '\n'), gone: gone}
+	p := process{path: path, argv: argv, dir: r.Dir, env: r.environment(c.Env), stdin: append(stdin, '\n'), gone: c.Gone}
 	return Call{Shown: shown(argv), run: p.run}, nil
 }
 
@@ -188,7 +206,7 @@ func (r *resolution) request(q Request) (Call, error) {
 	}
 	secret := filling{value: func(name string) (string, bool) {
 		if v, ok := strings.CutPrefix(name, "env."); ok {
-			return variable(r.Env, v)
+			return r.named(v)
 		}
 		return r.effect.value(name)
 	}}
@@ -285,6 +303,14 @@ func executable(name, dir string, env []string) (string, bool) {
 func runnable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// named is a variable that a compensation names.
+func (r *resolution) named(name string) (value string, ok bool) {
+	if value, ok = variable(r.Named, name); !ok {
+		value, ok = variable(r.Env, name)
+	}
+	return value, ok
 }
 
 // variable looks into an environment. The last one counts.

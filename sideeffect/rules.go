@@ -47,8 +47,10 @@ type Config struct {
 	// comes from it. Empty for a file that needs no trust.
 	Source string
 
-	// Trusted: its rules may also say that something is no effect, or exempt.
-	// Those of a file that is not trusted are passed over.
+	// Trusted: its rules may also say that something is no effect, is exempt,
+	// needs no undoing, or has not happened. In a file that is not trusted that is
+	// passed over, and its rules are asked last: they add effects and take none
+	// away. Their compensations are kept and run when Source is trusted.
 	Trusted bool
 
 	Rules []RuleConfig
@@ -64,7 +66,8 @@ func (e *RuleError) Error() string { return fmt.Sprintf("rule %s: %s", e.Rule, e
 
 // Rules recognise effects. The zero value knows the built-in ones.
 type Rules struct {
-	user []rule
+	user []rule // asked before the built-in ones
+	last []rule // asked after them
 }
 
 type rule struct {
@@ -79,8 +82,9 @@ type rule struct {
 	source string
 }
 
-// NewRules puts rules of users before the built-in ones. The first configuration
-// goes first. What is wrong with a rule is a *RuleError.
+// NewRules puts rules of users before the built-in ones, those of files that are
+// not trusted behind them. The first configuration goes first. What is wrong with
+// a rule is a *RuleError.
 func NewRules(configs ...Config) (Rules, error) {
 	var rules Rules
 	for _, config := range configs {
@@ -93,8 +97,15 @@ func NewRules(configs ...Config) (Rules, error) {
 				return Rules{}, &RuleError{Rule: c.Name, Reason: err.Error()}
 			}
 			r.source = config.Source
-			if config.Trusted || r.class != Read && r.class != Exempt {
+			switch {
+			case config.Trusted:
 				rules.user = append(rules.user, r)
+			case r.class != Read && r.class != Exempt:
+				r.atomic = false
+				if r.undo.NotNeeded != "" {
+					r.undo = Compensation{}
+				}
+				rules.last = append(rules.last, r)
 			}
 		}
 	}
@@ -188,7 +199,7 @@ func (r rule) finding() finding {
 // read.
 func (r Rules) mentioned(text string) string {
 	own := map[string]bool{}
-	for _, rule := range r.user {
+	for _, rule := range slices.Concat(r.user, r.last) {
 		if len(rule.words) > 0 && rule.class != Read {
 			own[rule.words[0]] = true
 		}

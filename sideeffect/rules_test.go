@@ -122,7 +122,14 @@ func TestMCPTools(t *testing.T) {
 		call ToolCall
 		want string // class, status, compensation known
 	}{
-		{"nothing is said", ToolCall{Tool: "mcp__x__list"}, "maybe intended"},
+		{"nothing is said", ToolCall{Tool: "mcp__x__y"}, "maybe intended"},
+		{"nothing is said, and the name reads", ToolCall{Tool: "mcp__x__list"}, ""},
+		{"a name of several words", ToolCall{Tool: "mcp__x__get_issue-comments"}, ""},
+		{"a name in one", ToolCall{Tool: "mcp__x__searchIssues"}, ""},
+		{"a name that reads and changes", ToolCall{Tool: "mcp__x__get_and_delete"}, "maybe intended"},
+		{"the name of a server that reads", ToolCall{Tool: "mcp__get__issue"}, "maybe intended"},
+		{"a word that begins with another", ToolCall{Tool: "mcp__x__getaway"}, "maybe intended"},
+		{"its server says otherwise", ToolCall{Tool: "mcp__x__list", Annotations: Annotations{ReadOnly: &no}}, "write intended"},
 		{"reads", ToolCall{Tool: "mcp__x__y", Annotations: Annotations{ReadOnly: &yes}}, ""},
 		{"reads, and destroys", ToolCall{Tool: "mcp__x__y", Annotations: Annotations{ReadOnly: &yes, Destructive: &yes}}, ""},
 		{"writes", ToolCall{Tool: "mcp__x__y", Annotations: Annotations{ReadOnly: &no}}, "write intended"},

@@ -33,13 +33,14 @@ type tool struct {
 	// leave the decision to them.
 	judge func(a args) (finding, decision)
 
-	verbs map[string]*verb
+	verbs     map[string]*verb
+	indexOnce *sync.Once
 }
 
 // A verb does something outside.
 type verb struct {
-	path string // its words: "issue create"
-	find *regexp.Regexp
+	path string                // its words: "issue create"
+	find func() *regexp.Regexp // compiled when it is needed
 	undo Compensation
 	make func(a args) (Compensation, map[string]string) // instead of undo, where it depends on the arguments
 	none string                                         // options with which undo does not apply
@@ -83,17 +84,22 @@ var (
 )
 
 // toolNamed is what is known of a program, or nil. The tables are made when they
-// are first asked for.
+// are first asked for, and the verbs of each program likewise: most commands have
+// nothing to do with either.
 func toolNamed(name string) *tool {
 	makeOnce.Do(makeTables)
-	return tables[name]
+	t := tables[name]
+	if t != nil {
+		t.indexOnce.Do(t.index)
+	}
+	return t
 }
 
 func makeTables() {
 	tables = map[string]*tool{}
 	for _, table := range []map[string]tool{forges(), registries(), clusters(), clouds(), databases(), webClients(), remotes(), mailers(), services()} {
 		for names, t := range table {
-			t.index()
+			t.indexOnce = &sync.Once{}
 			for name := range strings.FieldsSeq(names) {
 				if tables[name] != nil {
 					panic("BUG: two tools named " + name)
@@ -219,7 +225,10 @@ func (t *tool) group(first string) bool {
 }
 
 func (v *verb) finding(a args) finding {
-	f := finding{class: Write, rule: a.tool + " " + v.path, undo: v.undo, find: v.find}
+	f := finding{class: Write, rule: a.tool + " " + v.path, undo: v.undo}
+	if v.find != nil {
+		f.find = v.find()
+	}
 	if v.make != nil {
 		f.undo, f.fields = v.make(a)
 	}
@@ -279,8 +288,10 @@ func (a args) spread() bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.many })
 }
 
-// argv is a compensation by a command.
-func argv(words ...string) Compensation { return Compensation{Command: words} }
+// argv is a compensation by a command, with the variables its program needs.
+func argv(words ...string) Compensation {
+	return Compensation{Command: words, Env: needed(words[0])}
+}
 
 // gone adds what the command says when there is nothing left to undo.
 func (c Compensation) gone(texts ...string) Compensation {

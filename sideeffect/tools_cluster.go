@@ -16,7 +16,7 @@ func clusters() map[string]tool {
 			reads: `get, describe, logs, log, top, explain, api-resources, api-versions, cluster-info, config, version, diff, events, auth can-i,
 				auth whoami, wait, completion, plugin, options, kustomize, port-forward, proxy, rollout status, rollout history,
 				create token, status, whoami, login, logout, project, projects, apply view-last-applied, krew, ctx, ns, tree, neat`,
-			writes: []verb{{path: "create", make: createdObject, find: created()}, {path: "apply", make: createdObject, find: created()},
+			writes: []verb{{path: "create", make: createdObject, find: created}, {path: "apply", make: createdObject, find: created},
 				{path: "delete", undo: never("what was deleted is gone")}},
 			plain: `apply set-last-applied, apply edit-last-applied, edit, replace, patch, scale, autoscale, set, label, annotate, taint, drain,
 				cordon, uncordon, rollout restart, rollout undo, rollout pause, rollout resume, expose, run, attach, debug, certificate,

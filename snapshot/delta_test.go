@@ -58,7 +58,7 @@ func TestFoldingLeadsBack(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, h.sets[key].Root(), s.Root())
 		}
-		f := s.Folding()
+		f := s.Folding(1)
 		for seq := key + 1; seq <= end; seq++ {
 			require.NoError(t, f.Add(int64(seq), h.deltas[seq]))
 		}

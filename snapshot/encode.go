@@ -147,11 +147,16 @@ func sortedTexts(v string) bool {
 // encodeRow is the canonical form, with its length in front.
 func encodeRow(r *Row) string {
 	var scratch [512]byte
-	b := appendText(scratch[:0], r.Key)
+	return withLength(appendRow(scratch[:0], r))
+}
+
+// appendRow appends the canonical form.
+func appendRow(b []byte, r *Row) []byte {
+	b = appendText(b, r.Key)
 	for tag := tagKind; tag < tags; tag++ {
 		b = appendField(b, r, tag)
 	}
-	return withLength(b)
+	return b
 }
 
 func withLength(b []byte) string {
@@ -230,14 +235,33 @@ func checkRow(body string) (key string, err error) {
 	return key, nil
 }
 
+// stateOf reads the state of an encoded row that was checked.
+func stateOf(encoded string) (state State) {
+	for rest := fieldsOf(encoded); rest != "" && rest[0] <= tagState; {
+		tag, v, after, err := cutField(rest)
+		if err != nil {
+			panic("BUG: a row was not checked: " + err.Error())
+		}
+		if tag == tagState {
+			state = State(number(v))
+		}
+		rest = after
+	}
+	return state
+}
+
 // decodeRow reads an encoded row that was checked.
 func decodeRow(encoded string) (r Row) {
 	body, _, err := cutText(encoded)
 	if err == nil {
 		r.Key, body, err = cutText(body)
 	}
-	if err == nil {
-		err = eachField(body, func(tag byte, v string) error { r.setValue(tag, v); return nil })
+	for err == nil && body != "" {
+		var tag byte
+		var v string
+		if tag, v, body, err = cutField(body); err == nil {
+			r.setValue(tag, v)
+		}
 	}
 	if err != nil {
 		panic("BUG: a row was not checked: " + err.Error())

@@ -7,7 +7,7 @@ import (
 
 // Fold changes rows as the delta of the frame seq tells. See [Folding].
 func (s *Set) Fold(seq int64, delta []byte) error {
-	f := s.Folding()
+	f := s.Folding(1)
 	if err := f.Add(seq, delta); err != nil {
 		return err
 	}
@@ -29,9 +29,11 @@ type Folding struct {
 // the row is whole, and then what was told of it.
 type folded struct {
 	item
+	place       int32 // in its bucket, where the set has the row
+	first, last int32 // into told, and one
+	bucket      byte
 	there       bool // there is a row now
 	whole       bool
-	first, last int32 // into told, and one
 }
 
 // told is the fields of one entry, and where the next of the same row is.
@@ -40,8 +42,12 @@ type told struct {
 	next   int32
 }
 
-// Folding begins to fold. The set must not be changed before it is closed.
-func (s *Set) Folding() *Folding { return &Folding{set: s, at: map[string]int32{}} }
+// Folding begins to fold about n deltas. The set must not be changed before it is
+// closed.
+func (s *Set) Folding(n int) *Folding {
+	// A frame changes a row or two, and those that are changed often once more.
+	return &Folding{set: s, at: make(map[string]int32, n), rows: make([]folded, 0, n), told: make([]told, 0, 2*n)}
+}
 
 var errNoFollow = errors.New("does not follow this state")
 
@@ -64,12 +70,15 @@ func (f *Folding) row(key string) *folded {
 	i, ok := f.at[key]
 	if !ok {
 		i = int32(len(f.rows))
-		it, there := f.set.item(key)
-		if !there {
-			it = item{key: key, at: unknown}
+		r := folded{item: item{key: key, at: unknown}, bucket: bucketOf(key)}
+		if b := f.set.buckets[r.bucket]; b != nil {
+			i, there := b.find(key)
+			if r.place, r.there = int32(i), there; there {
+				r.item = b.items[i]
+			}
 		}
-		f.rows = append(f.rows, folded{item: it, there: there})
-		f.at[it.key] = i
+		f.rows = append(f.rows, r)
+		f.at[r.key] = i
 	}
 	return &f.rows[i]
 }
@@ -81,10 +90,10 @@ func (r *folded) fold(seq int64, e Entry) error {
 		e.Gone && !r.there:
 		return errNoFollow
 	case e.Gone:
-		*r = folded{item: item{key: r.key, at: unknown}}
+		*r = folded{item: item{key: r.key, at: unknown}, bucket: r.bucket, place: r.place}
 		return nil
 	case e.Whole:
-		*r = folded{item: item{key: r.key}, whole: true}
+		*r = folded{item: item{key: r.key}, bucket: r.bucket, place: r.place, whole: true}
 	case r.depth+1 >= chain:
 		return errNoFollow
 	default:
@@ -115,7 +124,7 @@ func (f *Folding) Close() {
 			continue
 		}
 		f.encode(r)
-		f.set.put(r.item)
+		f.set.putAt(r.bucket, int(r.place), r.item)
 	}
 	f.at, f.rows, f.told = nil, nil, nil
 }
@@ -124,9 +133,12 @@ func (f *Folding) Close() {
 func (f *Folding) encode(r *folded) {
 	var values [tags]string
 	take := func(fields string) {
-		err := eachField(fields, func(tag byte, v string) error { values[tag] = v; return nil })
-		if err != nil {
-			panic("BUG: a row was not checked: " + err.Error())
+		for fields != "" {
+			tag, v, rest, err := cutField(fields)
+			if err != nil {
+				panic("BUG: a row was not checked: " + err.Error())
+			}
+			values[tag], fields = v, rest
 		}
 	}
 	if !r.whole {
@@ -145,14 +157,20 @@ func (f *Folding) encode(r *folded) {
 	r.encoded = withLength(b)
 }
 
-// fieldsOf is an encoded row without its key.
-func fieldsOf(encoded string) string {
+// bodyOf is an encoded row without its length.
+func bodyOf(encoded string) string {
 	body, _, err := cutText(encoded)
-	if err == nil {
-		_, body, err = cutText(body)
-	}
 	if err != nil {
 		panic("BUG: a row was not checked: " + err.Error())
 	}
 	return body
+}
+
+// fieldsOf is an encoded row without its key.
+func fieldsOf(encoded string) string {
+	_, fields, err := cutText(bodyOf(encoded))
+	if err != nil {
+		panic("BUG: a row was not checked: " + err.Error())
+	}
+	return fields
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // keyframeVersion is the first byte of a keyframe.
@@ -55,11 +56,14 @@ func (s *Set) items() func(yield func(item) bool) {
 	}
 }
 
-// ParseKeyframe reads what Keyframe wrote of the frame seq. Compare the root: in
-// what somebody else wrote, a row may be in a bucket where it is not found, and
-// then no state has that root.
+// ParseKeyframe reads what Keyframe wrote of the frame seq, and keeps it: body
+// must not be changed afterwards. Compare the root: in what somebody else wrote,
+// a row may be in a bucket where it is not found, and then no state has that
+// root.
 func ParseKeyframe(seq int64, body []byte) (*Set, error) {
-	s, err := parseKeyframe(seq, string(body))
+	// The rows of a large state are megabytes, of which most are never looked at:
+	// they are not copied.
+	s, err := parseKeyframe(seq, unsafe.String(unsafe.SliceData(body), len(body)))
 	if err != nil {
 		return nil, fmt.Errorf("keyframe: %w", err)
 	}

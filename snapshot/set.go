@@ -54,8 +54,18 @@ func bucketOf(key string) byte {
 	return h[0]
 }
 
+// find is slices.BinarySearchFunc, written out: nothing else is called as often
+// when a state is loaded.
 func (b *bucket) find(key string) (int, bool) {
-	return slices.BinarySearchFunc(b.items, key, func(i item, key string) int { return strings.Compare(i.key, key) })
+	low, high := 0, len(b.items)
+	for low < high {
+		if middle := (low + high) / 2; b.items[middle].key < key {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, low < len(b.items) && b.items[low].key == key
 }
 
 func (s *Set) item(key string) (item, bool) {
@@ -70,12 +80,11 @@ func (s *Set) item(key string) (item, bool) {
 	return b.items[i], true
 }
 
-// writable returns the bucket of a key, for this set alone.
-func (s *Set) writable(key string) *bucket {
+// writable returns a bucket, for this set alone.
+func (s *Set) writable(at byte) *bucket {
 	if s.owner == nil {
 		s.owner = new(token)
 	}
-	at := bucketOf(key)
 	b := s.buckets[at]
 	switch {
 	case b == nil:
@@ -88,15 +97,21 @@ func (s *Set) writable(key string) *bucket {
 	return b
 }
 
-func (s *Set) put(it item) {
-	b := s.writable(it.key)
-	i, ok := b.find(it.key)
-	if ok {
-		b.items[i] = it
-		return
+func (s *Set) put(it item) { s.putAt(bucketOf(it.key), 0, it) }
+
+// putAt is put for a bucket and the place in it where the row was last seen, if
+// it was.
+func (s *Set) putAt(at byte, i int, it item) {
+	b := s.writable(at)
+	if i >= len(b.items) || b.items[i].key != it.key {
+		var ok bool
+		if i, ok = b.find(it.key); !ok {
+			b.items = slices.Insert(b.items, i, it)
+			s.n++
+			return
+		}
 	}
-	b.items = slices.Insert(b.items, i, it)
-	s.n++
+	b.items[i] = it
 }
 
 // Put adds a row, or replaces the one with its key. The row must pass
@@ -113,7 +128,7 @@ func (s *Set) Delete(key string) bool {
 	if _, ok := s.item(key); !ok {
 		return false
 	}
-	b := s.writable(key)
+	b := s.writable(bucketOf(key))
 	i, _ := b.find(key)
 	b.items = slices.Delete(b.items, i, i+1)
 	s.n--
@@ -127,6 +142,23 @@ func (s *Set) Get(key string) (Row, bool) {
 		return Row{}, false
 	}
 	return decodeRow(it.encoded), true
+}
+
+// Has tells that a row is there as it is.
+func (s *Set) Has(r *Row) bool {
+	it, ok := s.item(r.Key)
+	var room [512]byte
+	return ok && string(appendRow(room[:0], r)) == bodyOf(it.encoded)
+}
+
+// InState returns the keys of the rows that are in a state, in no order.
+func (s *Set) InState(state State) (keys []string) {
+	for it := range s.items() {
+		if stateOf(it.encoded) == state {
+			keys = append(keys, it.key)
+		}
+	}
+	return keys
 }
 
 // Len is how many rows there are.
@@ -173,11 +205,12 @@ func (s *Set) Root() Hash {
 	if s.rooted {
 		return s.root
 	}
-	top := make([]byte, 0, 32+buckets*33)
-	top = append(top, 1)
+	var room [32 + buckets*33]byte
+	top := append(room[:0], 1)
 	top = append(top, "retcon.state.v1"...)
 	top = binary.AppendUvarint(top, uint64(s.n))
-	var scratch []byte
+	var rows [4096]byte // enough for most buckets
+	scratch := rows[:0]
 	for i, b := range s.buckets {
 		if b == nil || len(b.items) == 0 {
 			continue

@@ -311,3 +311,30 @@ func TestWords(t *testing.T) {
 	assert.False(t, Waiting.Settled())
 	assert.True(t, Skipped.Settled())
 }
+
+func TestHas(t *testing.T) {
+	s := NewSet()
+	row := Row{Key: "a", Kind: "sh", State: Done, Deps: []string{"b"}, Tree: "ab"}
+	s.Put(row)
+	other := row
+	other.Attempt = 1
+	another := row
+	another.Key = "b"
+	for want, r := range map[bool][]Row{true: {row}, false: {other, another}} {
+		for _, r := range r {
+			assert.Equal(t, want, s.Has(&r), r)
+		}
+	}
+}
+
+func TestInState(t *testing.T) {
+	s := NewSet()
+	for i, r := range []Row{{State: Done}, {Kind: "sh", State: Cancelled, Attempt: 3}, {Kind: "sh", Attempt: 5}, {State: Cancelled}} {
+		r.Key = string(rune('a' + i))
+		s.Put(r)
+	}
+	cancelled := s.InState(Cancelled)
+	slices.Sort(cancelled)
+	assert.Equal(t, []string{"b", "d"}, cancelled)
+	assert.Equal(t, []string{"c"}, s.InState(Pending), "which has no field of its own")
+}

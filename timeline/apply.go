@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/internal/crash"
@@ -20,9 +19,6 @@ const (
 	phaseCompensating = 2 // something outside may have been undone
 	phaseRestoring    = 4
 )
-
-// clockSlack is how far an operation's clock may lie behind a checkpoint's.
-const clockSlack = time.Hour
 
 // apply carries a request out: base, unless empty, is what the plan that was
 // agreed to was made for.
@@ -94,6 +90,9 @@ func (m *Mover) begin(ctx context.Context, r Request, p *Plan, now *vcs.Capture)
 		if op, err = tx.BeginOp(o, m.Alive); err != nil {
 			return err
 		}
+		if err := m.stillGuarded(tx, r, p); err != nil {
+			return err
+		}
 		return p.History.close(tx, op.ID)
 	})
 	return op, safety, err
@@ -151,11 +150,26 @@ func (m *Mover) carryOut(ctx context.Context, op *ledger.Op, staged *vcs.Staged,
 // somebody wrote to the paths meanwhile. One that could not be taken back is
 // left open.
 func (m *Mover) givenUp(ctx context.Context, op *ledger.Op, staged *vcs.Staged, res *Result, cause error) error {
+	cause = m.keepDisplaced(ctx, op, staged, res, cause)
 	var stuck *vcs.RollbackError
 	if errors.As(cause, &stuck) {
 		return cause
 	}
-	return errors.Join(cause, m.rescue(ctx, op, staged, true, res), m.finish(*op, ledger.ResultRolledBack, res))
+	return errors.Join(cause, m.finish(*op, ledger.ResultRolledBack, res))
+}
+
+// keepDisplaced keeps what somebody wrote to the paths of a move that was taken
+// back because of cause, which it returns. Where that can't be kept, or not all
+// was taken back, it is a *vcs.RollbackError: the stage stays.
+func (m *Mover) keepDisplaced(ctx context.Context, op *ledger.Op, staged *vcs.Staged, res *Result, cause error) error {
+	var stuck *vcs.RollbackError
+	if errors.As(cause, &stuck) {
+		return cause
+	}
+	if err := m.rescue(ctx, op, staged, true, res); err != nil {
+		return &vcs.RollbackError{Cause: cause, Err: err}
+	}
+	return cause
 }
 
 // putGit puts back HEAD and index as a plan says. It can be called again.
@@ -171,26 +185,13 @@ func (m *Mover) rescue(ctx context.Context, op *ledger.Op, staged *vcs.Staged, a
 		return err
 	}
 	row, err := m.keepRescue(ctx, op, c, paths)
-	res.Rescue, res.Rescued = row, paths
+	res.Rescue, res.Rescued = row, append(res.Rescued, paths...)
 	return err
 }
 
 func (m *Mover) keepRescue(ctx context.Context, op *ledger.Op, c vcs.Commit, paths []string) (ref string, err error) {
-	tree, err := m.W.TreeOf(c)
-	if err != nil {
-		return "", err
-	}
 	err = m.DB.Commit(ctx, func(tx *ledger.Tx) error {
-		about := make([][]byte, len(paths)) // base64: names are bytes
-		for i, p := range paths {
-			about[i] = []byte(p)
-		}
-		stats, err := json.Marshal(map[string]any{"paths": about})
-		if err != nil {
-			return err
-		}
-		row, err := tx.AppendCheckpoint(ledger.Checkpoint{WorktreeID: m.WorktreeID, Tier: ledger.TierRescue, Commit: string(c),
-			Tree: tree, Note: fmt.Sprintf("written during op %d", op.ID), Actor: m.Actor, Stats: string(stats)})
+		row, err := checkpoint.AppendRescue(tx, m.W, m.WorktreeID, c, paths, fmt.Sprintf("written during op %d", op.ID), m.Actor)
 		if err != nil {
 			return err
 		}

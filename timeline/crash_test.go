@@ -73,6 +73,12 @@ func crashChild(verb string) int {
 	}
 	ctx := context.Background()
 	var err error
+	if text := os.Getenv("CRASH_TIMEOUT"); text != "" {
+		if p.m.Handlers.Timeout, err = time.ParseDuration(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	switch verb {
 	case "restore":
 		var to ledger.Checkpoint
@@ -94,6 +100,8 @@ func crashChild(verb string) int {
 		}
 	case "recover":
 		_, err = p.m.Recover(ctx)
+	case "sequence":
+		err = sequenceChild(p)
 	case "undo rewind", "undo retry-task":
 		_, err = p.m.Undo(ctx, timeline.Request{})
 	case "redo rewind":

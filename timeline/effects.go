@@ -37,6 +37,7 @@ type EffectStep struct {
 	How     string `json:"how,omitempty"`     // the call that undoes it, without secrets
 	Why     string `json:"why,omitempty"`     // it is blocked, crossed or listed
 	Unblock string `json:"unblock,omitempty"` // what would help
+	Reason  string `json:"reason,omitempty"`  // it is blocked, for programs: one of sideeffect's
 }
 
 // BlockedError refuses a move because of what was done outside the worktree.
@@ -110,7 +111,7 @@ func (m *Mover) guard(effects []ledger.Effect, r Request) []EffectStep {
 	}
 	for _, b := range decided.Blocked {
 		s := newStep(rows[b.Effect.Seq], Blocked)
-		s.Why, s.Unblock = b.Detail, b.Unblock
+		s.Why, s.Unblock, s.Reason = b.Detail, b.Unblock, string(b.Reason)
 		steps = append(steps, s)
 	}
 	for _, e := range decided.Crossed {
@@ -266,7 +267,9 @@ func (m *Mover) undoEffect(ctx context.Context, op *ledger.Op, id int64) error {
 }
 
 func (m *Mover) call(ctx context.Context, e ledger.Effect) sideeffect.Outcome {
-	call, err := sideeffect.Resolve(e.Effect, m.Handlers)
+	h := m.Handlers
+	h.About = append(slices.Clone(h.About), fmt.Sprintf("RETCON_EFFECT_RUN=r%d", e.RunID))
+	call, err := sideeffect.Resolve(e.Effect, h)
 	if err != nil {
 		return sideeffect.Outcome{Result: sideeffect.Refused, Detail: err.Error()}
 	}
@@ -277,7 +280,7 @@ func (m *Mover) call(ctx context.Context, e ledger.Effect) sideeffect.Outcome {
 // error is a *CompensationError when it could not be undone, and a
 // *BlockedError when nothing can be called.
 func (m *Mover) Compensate(ctx context.Context, id int64) (e ledger.Effect, err error) {
-	unlock, err := m.W.LockMove(m.Owner.String())
+	unlock, err := m.W.LockMove(m.Owner.String(), m.Now())
 	if err != nil {
 		return e, err
 	}
@@ -293,7 +296,7 @@ func (m *Mover) Compensate(ctx context.Context, id int64) (e ledger.Effect, err 
 			var why *sideeffect.UnresolvedError
 			if errors.As(err, &why) {
 				s := newStep(e, Blocked)
-				s.Why, s.Unblock = why.Detail, why.Unblock
+				s.Why, s.Unblock, s.Reason = why.Detail, why.Unblock, string(why.Reason)
 				return &BlockedError{Effects: []EffectStep{s}}
 			}
 			return err
@@ -352,11 +355,18 @@ func (p *Plan) cross(tx *ledger.Tx, op ledger.Op) error {
 func guardedEffects(tx *ledger.Tx, run ledger.Run, t Travel, a aim) ([]ledger.Effect, error) {
 	switch t.Verb {
 	case VerbRewind, VerbTimeTravel:
-		return tx.EffectsAfter(run.ID, a.history.Frame)
+		all, err := tx.EffectsAfter(run.ID, a.history.Frame)
+		if t.Inside != 0 && err == nil {
+			all, err = notYet(tx, all, t.Inside)
+		}
+		return all, err
 	case VerbRevert:
 		all, err := tx.EffectsAfter(run.ID, a.attempt.StartSeq)
 		if t.Only {
-			all = slices.DeleteFunc(all, func(e ledger.Effect) bool { return e.Attempt != a.attempt.ID })
+			all = slices.DeleteFunc(all, func(e ledger.Effect) bool {
+				ofCall := e.RunID == run.ID && run.Kind == session && strings.HasPrefix(e.Task+"/", a.attempt.Task+"/")
+				return e.Attempt != a.attempt.ID && !ofCall
+			})
 		}
 		return all, err
 	}
@@ -366,4 +376,21 @@ func guardedEffects(tx *ledger.Tx, run ledger.Run, t Travel, a aim) ([]ledger.Ef
 	}
 	all, err := tx.EffectsAfter(run.ID, -1)
 	return slices.DeleteFunc(all, func(e ledger.Effect) bool { return e.RunID != run.ID || !again[e.Task] }), err
+}
+
+// notYet drops the effects of attempts that had ended when a checkpoint was
+// taken.
+func notYet(tx *ledger.Tx, all []ledger.Effect, checkpoint int64) (after []ledger.Effect, err error) {
+	for _, e := range all {
+		a := ledger.Attempt{}
+		if e.Attempt != 0 {
+			if a, err = tx.Attempt(e.Attempt); err != nil {
+				return nil, err
+			}
+		}
+		if a.After == 0 || a.After > checkpoint {
+			after = append(after, e)
+		}
+	}
+	return after, nil
 }

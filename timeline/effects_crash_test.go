@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,10 +24,15 @@ type world struct {
 	dir string
 }
 
-// undo takes a thing away, unless it is locked.
+// undo takes a thing away, unless it is locked, or that one is to fail, to hang
+// or to be killed.
 func (w world) undo(name string) sideeffect.Compensation {
 	return sideeffect.Compensation{Shell: &sideeffect.Script{
-		Text: `echo "$2" >> "$1/calls"; test ! -e "$1/locked" && rm -f "$1/$2"`, Args: []string{w.dir, name}}}
+		Text: `echo "$2" >> "$1/calls"
+			test ! -e "$1/fail-$2" || exit 1
+			test ! -e "$1/hang-$2" || sleep 60
+			test ! -e "$1/kill-$2" || kill -KILL $$
+			test ! -e "$1/locked" && rm -f "$1/$2"`, Args: []string{w.dir, name}}}
 }
 
 func (w world) things() string {
@@ -185,6 +191,77 @@ func TestRecoverCompensationFails(t *testing.T) {
 	require.NoError(t, travelChild(p, "timetravel"))
 	assert.Equal(t, "thing2 thing1 thing1", w.calls())
 	assert.Empty(t, w.things())
+}
+
+// Killed at every point of a move one of whose calls fails, hangs or is killed,
+// and in its recovery, where the call does so again: files and run stay, what was
+// undone is known, and when it can be undone the move goes on from there.
+func TestCrashEffectsThatFail(t *testing.T) {
+	for _, how := range []string{"fail", "hang", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			const soon = "CRASH_TIMEOUT=400ms"
+			scene := func(t *testing.T) (string, world) {
+				root, w := effectScene(t)
+				w.make(how + "-thing1")
+				return root, w
+			}
+			root, w := scene(t)
+			before := openPlace(t, root).standing()
+			log := filepath.Join(t.TempDir(), "points")
+			refused(t, root, "timetravel", log, soon)
+			stopped := func(t *testing.T, root string, w world) {
+				t.Helper()
+				p := openPlace(t, root)
+				require.Equal(t, before, p.standing(), "nothing was moved")
+				states, _, flagged := p.outside()
+				if states == "[][]" { // died before the first call
+					assert.Zero(t, flagged)
+					assert.Empty(t, w.calls())
+					assert.Equal(t, "thing1 thing2", w.things())
+				} else {
+					assert.Equal(t, "[compensated][failed]", states)
+					assert.Equal(t, 1, flagged)
+					assert.Equal(t, "thing1", w.things())
+				}
+				require.NoError(t, os.Remove(filepath.Join(w.dir, how+"-thing1")))
+				called := w.calls()
+				require.NoError(t, travelChild(p, "timetravel"))
+				assert.Empty(t, w.things())
+				if called != "" {
+					assert.Equal(t, called+" thing1", w.calls(), "what was undone is not undone again")
+				}
+			}
+			stopped(t, root, w)
+			begun := false
+			for _, at := range points(t, log) {
+				begun = begun || at == "move.begun#1"
+				if !begun || !strings.HasPrefix(at, "move.") && !strings.HasPrefix(at, "ledger.commit") {
+					continue
+				}
+				t.Run(strings.ReplaceAll(at, "#", "-"), func(t *testing.T) {
+					t.Parallel()
+					root, w := scene(t)
+					require.True(t, child(t, root, "timetravel", at, "", soon), "did not reach %s", at)
+					if strings.HasPrefix(at, "move.effect") {
+						child(t, root, "recover", "move.effect.called#1", "", soon)
+					}
+					child(t, root, "recover", "", "", soon)
+					stopped(t, root, w)
+				})
+			}
+		})
+	}
+}
+
+// refused runs verb in a process of its own, which is told no.
+func refused(t *testing.T, root, verb, log string, env ...string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(append(os.Environ(), "CRASH_VERB="+verb, "CRASH_ROOT="+root, "CRASH_LOG="+log), env...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "%s", out)
+	require.Equal(t, 1, exit.ExitCode(), "%s", out)
 }
 
 // Whoever was taken over for dead does not go on undoing.

@@ -90,6 +90,13 @@ func (v *reading) archived(t *Tree, above map[int64]bool) error {
 		if len(cut.Frames) == 0 { // it was moved again before it went on
 			continue
 		}
+		if b.ArchivedBy != 0 {
+			op, err := v.tx.Op(b.ArchivedBy)
+			if err != nil {
+				return err
+			}
+			cut.CutVerb, cut.CutActor = op.Verb, op.Actor
+		}
 		t.Archived = append(t.Archived, cut)
 	}
 	return nil

@@ -42,6 +42,8 @@ type History struct {
 	Tasks   []TaskReset `json:"tasks,omitempty"`
 	Forced  []TaskReset `json:"forced,omitempty"`  // they run again whatever their digest
 	Signals []int64     `json:"signals,omitempty"` // that were taken since, and are sent again
+	Taken   []int64     `json:"taken,omitempty"`   // the frame that had taken each of them; -1: it waited
+	Put     []int64     `json:"put,omitempty"`     // of an undo: the frame that each is taken by again; -1: it waits
 	Status  string      `json:"status"`            // of the run, before
 	Becomes string      `json:"becomes"`
 	Rerun   bool        `json:"rerun,omitempty"`  // as a new generation
@@ -107,7 +109,7 @@ func cut(tx *ledger.Tx, run ledger.Run, frame int64, reapply string) (*History, 
 	sent, err := tx.Signals(run.ID)
 	for _, s := range sent {
 		if s.Delivered > frame {
-			h.Signals = append(h.Signals, s.ID)
+			h.Signals, h.Taken = append(h.Signals, s.ID), append(h.Taken, s.Delivered)
 		}
 	}
 	return h, err
@@ -158,16 +160,17 @@ func (h *History) carryOut(tx *ledger.Tx, op ledger.Op) error {
 		if _, err := tx.Unrewind(h.Undoes, op.ID); err != nil {
 			return err
 		}
+		if err := h.putSignals(tx); err != nil {
+			return err
+		}
 		return tx.SetRunStatus(h.Run, h.Becomes)
 	}
 	b, err := tx.Rewind(h.Run, h.Frame, op.ID)
 	if err != nil {
 		return err
 	}
-	for _, id := range h.Signals {
-		if err := tx.MarkSignal(id, -1); err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return err
-		}
+	if err := h.putSignals(tx); err != nil {
+		return err
 	}
 	if h.Rerun {
 		if _, err := tx.NextGeneration(h.Run); err != nil {
@@ -186,6 +189,21 @@ func (h *History) carryOut(tx *ledger.Tx, op ledger.Op) error {
 		return err
 	}
 	return tx.SetRunStatus(h.Run, h.Becomes)
+}
+
+// putSignals takes the signals from the frames that had taken them, and gives
+// them to those that have them again.
+func (h *History) putSignals(tx *ledger.Tx) error {
+	for i, id := range h.Signals {
+		err := tx.MarkSignal(id, -1)
+		if err == nil && i < len(h.Put) && h.Put[i] >= 0 {
+			err = tx.MarkSignal(id, h.Put[i])
+		}
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 func mustJSON(v any) []byte {
@@ -247,5 +265,14 @@ func backAim(tx *ledger.Tx, op int64, did *History, to ledger.Checkpoint) (aim, 
 	}
 	h.Frame, h.Cut, h.Tasks, h.Undoes, h.Becomes = h.Head, 0, nil, op, did.Status
 	h.Left = did.Had
-	return aim{history: h, to: to}, nil
+	if len(did.Taken) != len(did.Signals) {
+		return aim{history: h, to: to}, nil // made before it was noted where they were
+	}
+	sent, err := tx.Signals(run.ID)
+	for _, s := range sent {
+		if i := slices.Index(did.Signals, s.ID); i >= 0 {
+			h.Signals, h.Taken, h.Put = append(h.Signals, s.ID), append(h.Taken, s.Delivered), append(h.Put, did.Taken[i])
+		}
+	}
+	return aim{history: h, to: to}, err
 }

@@ -49,6 +49,7 @@ type Request struct {
 	Force        bool   // move past what can't be undone outside
 	PlanID       string // refuse any other plan
 	RequestID    string
+	Reason       string                    // in the words of who asks for it
 	Confirm      func(*Plan) (bool, error) // nil is yes
 
 	back  *ledger.Op                    // the operation that is undone or redone
@@ -85,7 +86,7 @@ func (m *Mover) Move(ctx context.Context, r Request) (*Result, error) {
 	if res, err := m.replay(ctx, r); res != nil || err != nil {
 		return res, err
 	}
-	unlock, err := m.W.LockMove(m.Owner.String())
+	unlock, err := m.W.LockMove(m.Owner.String(), m.Now())
 	if err != nil {
 		return nil, err
 	}

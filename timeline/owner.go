@@ -3,7 +3,7 @@ package timeline
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/retcon-dev/retcon/checkpoint"
@@ -17,13 +17,18 @@ import (
 // move of ours changed is nobody's: it put there what had been recorded, so
 // there is nothing of anybody's to lose.
 func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Commit) (func(string) Owner, error) {
+	return m.ownersOf(ctx, from, ledger.Checkpoint{Commit: string(now)})
+}
+
+// ownersOf is owners up to another checkpoint; one without a number is now.
+func (m *Mover) ownersOf(ctx context.Context, from, to ledger.Checkpoint) (func(string) Owner, error) {
 	var points []ledger.Checkpoint
 	var attempts, others []ledger.Attempt
 	moves := make(map[string]*Plan) // safety checkpoint -> what the move did next
 	err := m.DB.View(ctx, func(tx *ledger.Tx) error {
 		points = append(points, from)
 		err := tx.CheckpointsAfter(m.WorktreeID, from.ID, func(c ledger.Checkpoint) error {
-			if c.Tier != ledger.TierRescue { // holds a few paths, not a state
+			if c.Tier != ledger.TierRescue && (to.ID == 0 || c.ID <= to.ID) { // a rescue holds a few paths, not a state
 				points = append(points, c)
 			}
 			return nil
@@ -34,26 +39,14 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 		if attempts, others, err = m.windows(tx, from); err != nil {
 			return err
 		}
-		for before := int64(0); ; {
-			ops, err := tx.Ops(ledger.OpQuery{Worktree: m.WorktreeID, Before: before})
-			if err != nil || len(ops) == 0 {
-				return err
-			}
-			for _, o := range ops {
-				if o.Result != ledger.ResultOK || o.Started.Before(from.Created.Add(-clockSlack)) {
-					continue
-				}
-				if r, err := decodeResult(o); err == nil {
-					moves[r.Safety] = r.Plan
-				}
-			}
-			before = ops[len(ops)-1].ID
-		}
+		return m.movesSince(tx, from.ID, moves)
 	})
 	if err != nil {
 		return nil, err
 	}
-	points = append(points, ledger.Checkpoint{Commit: string(now)})
+	if to.ID == 0 {
+		points = append(points, to)
+	}
 	owner, moved := make(map[string]Owner), make(map[string]bool)
 	for i := 0; i+1 < len(points); i++ {
 		a, b := points[i], points[i+1]
@@ -102,42 +95,64 @@ func (m *Mover) owners(ctx context.Context, from ledger.Checkpoint, now vcs.Comm
 	}, nil
 }
 
+// movesSince adds what the moves did that came after a checkpoint, under the
+// checkpoint each took first. The newer an operation, the newer that is.
+func (m *Mover) movesSince(tx *ledger.Tx, checkpoint int64, moves map[string]*Plan) error {
+	for before := int64(0); ; {
+		ops, err := tx.Ops(ledger.OpQuery{Worktree: m.WorktreeID, Before: before, Limit: 20})
+		if err != nil || len(ops) == 0 {
+			return err
+		}
+		for _, o := range ops {
+			before = o.ID
+			if o.Result != ledger.ResultOK {
+				continue
+			}
+			r, err := decodeResult(o)
+			if err != nil {
+				continue // a move that can't be read is like none: its paths are somebody's
+			}
+			if number, err := strconv.ParseInt(strings.TrimPrefix(r.Safety, "c"), 10, 64); err == nil && number < checkpoint {
+				return nil
+			}
+			moves[r.Safety] = r.Plan
+		}
+	}
+}
+
 // session is the kind of a run that is an agent's conversation. Several can go on
 // in one worktree.
 const session = "session"
 
 // windows are the attempts of the run that a checkpoint belongs to and, of a
-// session, those of other sessions in the worktree that can have changed
+// session, those of other sessions in the worktree, that can have changed
 // something since.
 func (m *Mover) windows(tx *ledger.Tx, from ledger.Checkpoint) (own, others []ledger.Attempt, err error) {
 	run, err := tx.Run(from.RunID)
 	if err != nil {
 		return nil, nil, err
 	}
-	runs := []ledger.Run{run}
-	if run.Kind == session { // a workflow's are inside its tasks, and an exec around others: those are no rivals
-		all, err := tx.Runs(ledger.RunQuery{Worktree: m.WorktreeID, Limit: 1000})
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, r := range all {
-			if r.ID != run.ID && r.Kind == session && !r.Updated.Before(from.Created.Add(-clockSlack)) {
-				runs = append(runs, r)
-			}
-		}
+	all, err := tx.AttemptsSince(from.ID)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, r := range runs {
-		all, err := tx.Attempts(r.ID)
-		if err != nil {
-			return nil, nil, err
+	sessions := map[int64]bool{run.ID: run.Kind == session}
+	for _, a := range all {
+		here, known := sessions[a.RunID]
+		if !known && run.Kind == session { // a workflow's are inside its tasks, and an exec around others: those are no rivals
+			r, err := tx.Run(a.RunID)
+			if err != nil {
+				return nil, nil, err
+			}
+			here = r.Kind == session && r.WorktreeID == m.WorktreeID
+			sessions[a.RunID] = here
 		}
-		if r.Kind == session { // of a prompt, only its calls change files; in between the user does
-			all = slices.DeleteFunc(all, func(a ledger.Attempt) bool { return !strings.Contains(a.Task, "[") })
-		}
-		if r.ID == from.RunID {
-			own = all
-		} else {
-			others = append(others, all...)
+		switch {
+		case here && !strings.Contains(a.Task, "["): // of a prompt, only its calls change files; in between the user does
+		case a.RunID == run.ID:
+			own = append(own, a)
+		case here:
+			others = append(others, a)
 		}
 	}
 	return own, others, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/retcon-dev/retcon/checkpoint"
+	"github.com/retcon-dev/retcon/internal/crash"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/timeline"
 	"github.com/stretchr/testify/require"
@@ -119,4 +120,47 @@ func TestOverlappingSessions(t *testing.T) {
 	require.ErrorAs(t, err, &conflict)
 	require.Len(t, conflict.Plan.Conflicts, 1)
 	require.Equal(t, "shared", conflict.Plan.Conflicts[0].Path)
+}
+
+// A move whose process died, and that was carried to its end since, is a move
+// like any other: what it put there is nobody's.
+func TestOwnerAfterARecoveredMove(t *testing.T) {
+	p := newPlace(t)
+	p.write("a", "1")
+	p.write("b", "older")
+	older := p.checkpoint()
+	p.write("b", "1")
+	start := p.run(func() { p.write("a", "agent") })
+	crash.Hook = func(name string) {
+		if name == "move.restored" {
+			panic("dies here")
+		}
+	}
+	t.Cleanup(func() { crash.Hook = nil })
+	require.Panics(t, func() { _, _ = p.m.Move(context.Background(), timeline.Request{To: older}) })
+	crash.Hook = nil
+	done, err := p.m.Recover(context.Background())
+	require.NoError(t, err)
+	require.Len(t, done, 1)
+	require.Equal(t, ledger.ResultOK, done[0].Result)
+	p.is("b", "older")
+	p.restore(timeline.Request{To: start})
+	p.is("a", "1")
+	p.is("b", "1")
+}
+
+// What another run has changed is not the run's, also where both are commands.
+func TestOwnerIsTheRun(t *testing.T) {
+	p := newPlace(t)
+	p.write("a", "1")
+	p.write("b", "1")
+	start := p.run(func() { p.write("a", "one") })
+	p.run(func() { p.write("a", "two"); p.write("b", "two") })
+	_, err := p.m.Move(context.Background(), timeline.Request{To: start, Target: "c1"})
+	var conflict *timeline.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.Len(t, conflict.Plan.Conflicts, 1)
+	require.Equal(t, "a", conflict.Plan.Conflicts[0].Path)
+	require.Len(t, conflict.Plan.Kept, 1)
+	require.Equal(t, "b", conflict.Plan.Kept[0].Path)
 }

@@ -100,6 +100,7 @@ type Plan struct {
 	Effects       []EffectStep `json:"effects,omitempty"` // that the move goes behind, newest first
 	Undoes        int64        `json:"undoes,omitempty"`
 	Request       string       `json:"request,omitempty"` // digest of what was asked
+	Reason        string       `json:"reason,omitempty"`  // not part of the ID
 }
 
 // files are the changes as vcs takes them.
@@ -111,9 +112,10 @@ func (p *Plan) files() []vcs.FileChange {
 	return out
 }
 
-// Empty tells that there is nothing to do.
+// Empty tells that there is nothing to do. To take an operation back is something,
+// whatever is left of what it did: otherwise those before it could not be reached.
 func (p *Plan) Empty() bool {
-	return len(p.Changes) == 0 && !p.Head && !p.Index && p.History.nothing() && !p.acts()
+	return p.Undoes == 0 && len(p.Changes) == 0 && !p.Head && !p.Index && p.History.nothing() && !p.acts()
 }
 
 func (p *Plan) seal() {
@@ -168,9 +170,53 @@ func (p *Plan) decide(f facts) {
 		}
 		p.Changes = append(p.Changes, Step{FileChange: c, Action: action(c), Owner: owner})
 	}
+	p.clearFolders(f)
 	p.addFolders(f)
 	slices.SortFunc(p.Changes, func(a, b Step) int { return strings.Compare(a.Path, b.Path) })
 }
+
+// clearFolders looks into the folders that are to become files: what lies there
+// and is to stay stands in the way. That is a conflict; where the target's side
+// is taken it goes too, if it can be brought back.
+func (p *Plan) clearFolders(f facts) {
+	chosen := make(map[string]bool, len(p.Changes))
+	for _, s := range p.Changes {
+		chosen[s.Path] = true
+	}
+	stays := make(map[string]string) // by folder, something that does
+	for _, s := range slices.Clone(p.Changes) {
+		if !folder(s.Old) || folder(s.New) || s.New.Kind == vcs.KindAbsent {
+			continue
+		}
+		for _, c := range f.all {
+			if !strings.HasPrefix(c.Path, s.Path+"/") || c.Old.Kind == vcs.KindAbsent || chosen[c.Path] {
+				continue
+			}
+			if do, _ := vcs.Restorable([]vcs.FileChange{c}); f.policy != Theirs || len(do) == 0 {
+				stays[s.Path] = c.Path
+				continue
+			}
+			p.Changes = append(p.Changes, Step{FileChange: c, Action: action(c), Owner: f.owner(c.Path)})
+			p.Kept = slices.DeleteFunc(p.Kept, func(n Note) bool { return n.Path == c.Path })
+		}
+	}
+	p.Changes = slices.DeleteFunc(p.Changes, func(s Step) bool {
+		what, ok := stays[s.Path]
+		if !ok {
+			return false
+		}
+		note := Note{s.Path, "is a folder now, with " + what + " in it, which is not this run's"}
+		if f.policy == Mine {
+			p.Kept = append(p.Kept, note)
+		} else {
+			p.Conflicts = append(p.Conflicts, note)
+		}
+		return true
+	})
+}
+
+// folder tells that a path is one, of whatever kind.
+func folder(s vcs.State) bool { return s.Kind == vcs.KindDir || s.Kind == vcs.KindRepo }
 
 // addFolders adds the folders that steps need and that somebody else removed. A
 // step whose folder somebody else has made something else of is a conflict.
@@ -200,10 +246,9 @@ func (p *Plan) addFolders(f facts) {
 // need and do not make themselves, and, of the chosen, those that cannot be
 // carried out because a folder of theirs is something else: by path, which.
 func folders(chosen, all []vcs.FileChange) (made []vcs.FileChange, blocked map[string]string) {
-	dir := func(s vcs.State) bool { return s.Kind == vcs.KindDir || s.Kind == vcs.KindRepo }
 	missing := make(map[string]vcs.FileChange) // folders of the target that are not there
 	for _, c := range all {
-		if dir(c.New) && !dir(c.Old) {
+		if folder(c.New) && !folder(c.Old) {
 			missing[c.Path] = c
 		}
 	}
@@ -278,13 +323,12 @@ func ignoredChange(c vcs.FileChange, f facts) (vcs.FileChange, bool) {
 }
 
 func action(c vcs.FileChange) string {
-	dir := func(s vcs.State) bool { return s.Kind == vcs.KindDir || s.Kind == vcs.KindRepo }
 	switch {
-	case dir(c.New) && dir(c.Old):
+	case folder(c.New) && folder(c.Old):
 		return Chmod
-	case dir(c.New):
+	case folder(c.New):
 		return Mkdir
-	case c.New.Kind == vcs.KindAbsent && dir(c.Old):
+	case c.New.Kind == vcs.KindAbsent && folder(c.Old):
 		return Rmdir
 	case c.New.Kind == vcs.KindAbsent:
 		return Delete

@@ -46,14 +46,23 @@ func (m *Mover) preview(ctx context.Context, r Request) (p *Plan, err error) {
 func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, error) {
 	var history *History
 	var effects []EffectStep
+	var only *part
+	var disputes []vcs.Conflict
 	if r.aim != nil {
 		a, err := m.aimed(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		history, r.To, effects = a.history, a.to, m.guard(a.effects, r)
+		history, r.To, effects = a.history, a.to, m.steps(a, r)
 		if a.paths != nil {
 			r.Paths = a.paths
+		}
+		if only = a.only; only != nil {
+			merged, err := m.without(ctx, only, now.Commit, r)
+			if err != nil {
+				return nil, err
+			}
+			r.Paths, r.To.Commit, disputes = only.paths, string(merged.Commit), merged.Conflicts
 		}
 		if r.To.Commit == "" {
 			r.To = ledger.Checkpoint{Commit: string(now.Commit)}
@@ -83,12 +92,17 @@ func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, e
 		f.changes, f.owner = m.backwards(changes, back)
 	case r.To.Tier == ledger.TierRescue:
 		f.changes, f.paths = rescued(changes, r)
+	case only != nil && !r.Exact:
+		if f.owner, err = m.ownersOf(ctx, only.before, only.after); err != nil {
+			return nil, err
+		}
 	case r.To.RunID != 0 && !r.Exact:
 		if f.owner, err = m.owners(ctx, r.To, now.Commit); err != nil {
 			return nil, err
 		}
 	}
 	p.decide(f)
+	p.disputed(disputes, f)
 	head, operation, err := m.W.Describe(target)
 	if err != nil {
 		return nil, err
@@ -100,6 +114,7 @@ func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, e
 		p.Warnings = append(p.Warnings, "git is in the middle of a "+now.Operation+" here")
 	}
 	p.seal()
+	p.Reason = r.Reason
 	return p, nil
 }
 

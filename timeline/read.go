@@ -49,7 +49,13 @@ type Tree struct {
 	More     bool    // there are frames before the first of these
 	Live     bool    // said to be going on
 
-	Attention []string // what somebody has to look at in the run; filled in by the caller
+	CutVerb, CutActor string // of the operation that cut the branch off
+
+	// Filled in by the caller: what somebody has to look at in the run, what of
+	// it was not recorded, and how its conversation went on.
+	Attention []string
+	Missed    []string
+	Edges     []Edge
 }
 
 // Base is the frame that a branch begins at.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/retcon-dev/retcon/checkpoint"
 	"github.com/retcon-dev/retcon/internal/crash"
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/vcs"
@@ -25,7 +26,7 @@ type Recovered struct {
 // Recover settles moves whose process died. A move that is going on is left
 // alone: its process holds the lock.
 func (m *Mover) Recover(ctx context.Context) ([]Recovered, error) {
-	unlock, err := m.W.LockMove(m.Owner.String())
+	unlock, err := m.W.LockMove(m.Owner.String(), m.Now())
 	var busy *vcs.LockedError
 	if errors.As(err, &busy) {
 		return nil, nil
@@ -60,8 +61,14 @@ func (m *Mover) recoverLocked(ctx context.Context) ([]Recovered, error) {
 		}
 		done = append(done, r)
 	}
-	// A process that died after its commit point left what it no longer needed.
-	return done, m.W.DiscardStages()
+	// A process that died after its commit point left what it no longer needed; one
+	// that changed files for a run may have left what somebody else wrote.
+	return done, m.W.DiscardStages(ctx, func(c vcs.Commit, paths []string) error {
+		return m.DB.Commit(ctx, func(tx *ledger.Tx) error {
+			_, err := checkpoint.AppendRescue(tx, m.W, m.WorktreeID, c, paths, "written while files were put in place", m.Actor)
+			return err
+		})
+	})
 }
 
 func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
@@ -112,12 +119,19 @@ func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
 	}
 	defer unshare()
 	res := &Result{}
+	if res.Safety, err = m.safetyOf(ctx, o); err != nil {
+		return r, err
+	}
 	if err := m.rescueStage(ctx, &o, res); err != nil {
 		return r, err
 	}
 	res.Plan = p
 	r.Result = ledger.ResultOK
 	if err := m.forward(ctx, &o, p, p.TargetCommit, res); err != nil {
+		var stuck *vcs.RollbackError
+		if errors.As(err, &stuck) {
+			return r, err
+		}
 		// The target cannot be reached: the state before can.
 		if berr := m.forward(ctx, &o, p, vcs.Commit(o.Worktrees[0].Safety), res); berr != nil {
 			return r, errors.Join(err, berr)
@@ -132,6 +146,19 @@ func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {
 	crash.Point("recover.forward")
 	r.Rescue, r.Rescued = res.Rescue, res.Rescued
 	return r, m.finish(o, r.Result, res)
+}
+
+// safetyOf is the checkpoint that an open move took of the worktree before it
+// began: of its kind the newest, as one move at a time is open.
+func (m *Mover) safetyOf(ctx context.Context, o ledger.Op) (ref string, err error) {
+	err = m.DB.View(ctx, func(tx *ledger.Tx) error {
+		newest, err := tx.Checkpoints(ledger.CheckpointQuery{Worktree: m.WorktreeID, Tier: ledger.TierSafety, Limit: 1})
+		if err == nil && len(newest) == 1 && newest[0].Commit == o.Worktrees[0].Safety {
+			ref = fmt.Sprintf("c%d", newest[0].ID)
+		}
+		return err
+	})
+	return ref, err
 }
 
 // goOn undoes what is left to undo outside. The worktree is as it was.
@@ -217,19 +244,25 @@ func (m *Mover) forward(ctx context.Context, o *ledger.Op, p *Plan, target vcs.C
 	if err != nil {
 		return err
 	}
-	defer staged.Discard()
 	crash.Point("recover.staged")
-	if err := staged.Swap(ctx); err != nil {
-		return err
+	if err = staged.Swap(ctx); err == nil {
+		res.Verified, err = staged.Verify(ctx)
 	}
-	res.Verified, err = staged.Verify(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		if rerr := m.rescue(ctx, o, staged, false, res); rerr != nil {
+			err = staged.TakeBack(rerr)
+		}
 	}
-	if err := m.rescue(ctx, o, staged, false, res); err != nil {
-		return err
+	if err == nil {
+		err = staged.Settle()
+	} else {
+		err = m.keepDisplaced(ctx, o, staged, res, err)
 	}
-	return staged.Settle()
+	var stuck *vcs.RollbackError
+	if errors.As(err, &stuck) {
+		return err // the next recovery finds in the stage what was displaced
+	}
+	return errors.Join(err, staged.Discard())
 }
 
 // dedupe drops repeated paths.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/snapshot"
-	"github.com/retcon-dev/retcon/vcs"
 )
 
 // Verbs of moves along a run.
@@ -28,6 +27,7 @@ type Travel struct {
 
 	Run     int64
 	Frame   int64    // of a rewind
+	Inside  int64    // of a rewind: the worktree goes to this checkpoint, taken after Frame and before the next; 0 for the frame's
 	Task    string   // as named: see Matching
 	Attempt int      // 0 for the newest
 	Tasks   []string // of a rerun
@@ -41,6 +41,11 @@ type Travel struct {
 	KeepFiles  bool   // of a retry: the worktree stays as it is
 	LedgerOnly bool   // only the record moves
 	Reapply    string // ReapplyAll or ReapplyNone
+
+	// Again, if set, says of which effects it is known that they would be made
+	// again when tasks run again from the newest frame, and which may be. It is
+	// asked for a retry and a rerun, outside of any transaction.
+	Again func(ctx context.Context, tasks []string) (will, may []int64, err error) `json:"-"`
 }
 
 // aim is what a move along a run comes to, decided in one reading of the ledger.
@@ -49,7 +54,9 @@ type aim struct {
 	to      ledger.Checkpoint // ID 0: the worktree stays
 	paths   []string          // only these; nil for all
 	attempt ledger.Attempt    // of a revert
+	only    *part             // of a revert: this alone is taken back
 	effects []ledger.Effect   // that the move goes behind
+	may     []ledger.Effect   // that may be made again when the run goes on
 }
 
 // Travel plans and carries out a move along a run.
@@ -74,6 +81,10 @@ func (m *Mover) Travel(ctx context.Context, t Travel) (*Result, error) {
 	if r.Target == "" {
 		r.Target = t.target(run)
 	}
+	again, err := m.again(ctx, run, t, find)
+	if err != nil {
+		return nil, err
+	}
 	r.aim = func(tx *ledger.Tx) (aim, error) {
 		now, err := tx.Run(run.ID) // it may have been moved meanwhile
 		if err != nil {
@@ -82,6 +93,9 @@ func (m *Mover) Travel(ctx context.Context, t Travel) (*Result, error) {
 		a, err := find(tx, now, t)
 		if err == nil {
 			a.effects, err = guardedEffects(tx, now, t, a)
+		}
+		if err == nil {
+			err = again.guard(tx, &a)
 		}
 		if t.LedgerOnly {
 			a.to = ledger.Checkpoint{}
@@ -99,6 +113,8 @@ func (m *Mover) Travel(ctx context.Context, t Travel) (*Result, error) {
 
 func (t *Travel) point() string {
 	switch {
+	case t.Verb == VerbRewind && t.Inside != 0:
+		return fmt.Sprintf("c%d", t.Inside)
 	case t.Verb == VerbRewind:
 		return fmt.Sprint(t.Frame)
 	case t.Attempt != 0:
@@ -130,8 +146,52 @@ func rewindAim(tx *ledger.Tx, run ledger.Run, t Travel) (a aim, err error) {
 	if a.history, err = cut(tx, run, t.Frame, t.Reapply); err != nil {
 		return a, err
 	}
+	if t.Inside != 0 {
+		a.to, err = insideCheckpoint(tx, run, t)
+		return a, err
+	}
 	a.to, err = frameCheckpoint(tx, run, t.Frame)
 	return a, err
+}
+
+// insideCheckpoint is the checkpoint between two frames that a rewind goes to.
+func insideCheckpoint(tx *ledger.Tx, run ledger.Run, t Travel) (ledger.Checkpoint, error) {
+	at, err := Locate(tx, run, snapshot.Point{Kind: snapshot.AtCheckpoint, N: t.Inside})
+	switch {
+	case err != nil:
+		return at.Checkpoint, err
+	case at.Checkpoint.WorktreeID != run.WorktreeID:
+		return at.Checkpoint, &NotRecordedError{Run: run.ID, Point: t.point(), Reason: "it is of another worktree; rewind to a frame instead"}
+	}
+	frame, err := Enclosing(tx, run, at.Checkpoint)
+	if err == nil && frame != t.Frame {
+		err = &StaleHistoryError{Run: run.ID}
+	}
+	return at.Checkpoint, err
+}
+
+// Enclosing is the newest frame, on the line that a run goes on with, that was
+// recorded when a checkpoint was taken: where the record stands while the files
+// are those of the checkpoint.
+func Enclosing(tx *ledger.Tx, run ledger.Run, c ledger.Checkpoint) (int64, error) {
+	if run.HeadBranch == 0 {
+		return 0, &NoFramesError{Run: run.ID}
+	}
+	for before := int64(0); ; {
+		page, err := tx.Frames(run.HeadBranch, ledger.FrameQuery{Before: before, Limit: 1000})
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range page {
+			if f.Checkpoint != 0 && f.Checkpoint <= c.ID {
+				return f.Seq, nil
+			}
+			before = f.Seq
+		}
+		if len(page) == 0 || before == 0 {
+			return 0, &NoPointError{Run: run.ID, Point: fmt.Sprintf("c%d", c.ID), Reason: "it was taken before the first frame"}
+		}
+	}
 }
 
 func frameCheckpoint(tx *ledger.Tx, run ledger.Run, frame int64) (ledger.Checkpoint, error) {
@@ -360,28 +420,20 @@ func (m *Mover) revertAim(tx *ledger.Tx, run ledger.Run, t Travel) (a aim, err e
 		return a, err
 	}
 	a.attempt = try
-	edge := try.After
-	if t.Before || t.Only {
-		edge = try.Before
-	}
 	if try.Worktree != 0 {
 		return a, &NotRecordedError{Run: run.ID, Point: t.point(), Reason: "it ran in a worktree of its branch's own; rewind to a frame instead"}
 	}
-	if a.to, err = checkpointOr0(tx, edge); err != nil || !t.Only {
+	before, after, err := edges(tx, run, try)
+	a.to = after
+	if t.Before || t.Only {
+		a.to = before
+	}
+	if err != nil || !t.Only || a.to.ID == 0 {
 		return a, err
 	}
-	before, err := tx.Checkpoint(try.Before)
-	if err != nil {
-		return a, err
+	if after.ID == 0 {
+		return a, &NotRecordedError{Run: run.ID, Point: t.point(), Reason: "nobody saw where it ended"}
 	}
-	after, err := tx.Checkpoint(try.After)
-	if err != nil {
-		return a, err
-	}
-	changes, err := m.W.Diff(context.Background(), vcs.Commit(before.Commit), vcs.Commit(after.Commit))
-	a.paths = []string{}
-	for _, c := range changes {
-		a.paths = append(a.paths, c.Path)
-	}
+	a.only, err = m.partOf(tx, run, try)
 	return a, err
 }

@@ -86,6 +86,37 @@ func grown(edits []edit) (n int) {
 // place differently: then labels, of ours and theirs, stand in the text around
 // what each of them has there.
 func mergeText(base, ours, theirs []byte, labels [2]string) (text []byte, clean bool) {
+	return mergeHunks(base, ours, theirs, func(out *bytes.Buffer, h hunk) {
+		write := func(ls [][]byte) {
+			for _, l := range ls {
+				out.Write(l)
+			}
+		}
+		head, tail := alike(h.ours, h.theirs)
+		write(h.ours[:head])
+		mark(out, '<', labels[0])
+		write(h.ours[head : len(h.ours)-tail])
+		mark(out, '=', "")
+		write(h.theirs[head : len(h.theirs)-tail])
+		mark(out, '>', labels[1])
+		write(h.ours[len(h.ours)-tail:])
+	})
+}
+
+// mergeOurs merges three texts, and takes what ours has where both sides changed
+// the same place differently.
+func mergeOurs(base, ours, theirs []byte) []byte {
+	text, _ := mergeHunks(base, ours, theirs, func(out *bytes.Buffer, h hunk) {
+		for _, l := range h.ours {
+			out.Write(l)
+		}
+	})
+	return text
+}
+
+// mergeHunks merges three texts, and has both write what stands in a place that
+// both sides changed differently.
+func mergeHunks(base, ours, theirs []byte, both func(*bytes.Buffer, hunk)) (text []byte, clean bool) {
 	clean = true
 	var out bytes.Buffer
 	write := func(ls [][]byte) {
@@ -101,14 +132,7 @@ func mergeText(base, ours, theirs []byte, labels [2]string) (text []byte, clean 
 			write(h.theirs)
 		case hunkBoth:
 			clean = false
-			head, tail := alike(h.ours, h.theirs)
-			write(h.ours[:head])
-			mark(&out, '<', labels[0])
-			write(h.ours[head : len(h.ours)-tail])
-			mark(&out, '=', "")
-			write(h.theirs[head : len(h.theirs)-tail])
-			mark(&out, '>', labels[1])
-			write(h.ours[len(h.ours)-tail:])
+			both(&out, h)
 		}
 	}
 	return out.Bytes(), clean

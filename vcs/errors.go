@@ -3,6 +3,7 @@ package vcs
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/retcon-dev/retcon/vcs/internal/object"
 	"github.com/retcon-dev/retcon/vcs/internal/repo"
@@ -49,17 +50,25 @@ type IgnoreError struct {
 func (e *IgnoreError) Error() string { return fmt.Sprintf("ignore rules of %s: %v", e.Path, e.Err) }
 func (e *IgnoreError) Unwrap() error { return e.Err }
 
-// LockedError says that another process is at work on the worktree.
+// LockedError says that another process is at work on the worktree. Wait for it,
+// or look at what it does.
 type LockedError struct {
 	What   string
-	Holder string // "" when not known
+	Holder string    // "" when not known
+	Since  time.Time // zero when not known
 }
 
 func (e *LockedError) Error() string {
+	said := e.What + " is locked by "
 	if e.Holder == "" {
-		return e.What + " is locked by another process"
+		said += "another process"
+	} else {
+		said += e.Holder
 	}
-	return e.What + " is locked by " + e.Holder
+	if !e.Since.IsZero() {
+		said += " since " + e.Since.Format(time.RFC3339)
+	}
+	return said
 }
 
 // OutsideError refuses a path that does not lie below the root.

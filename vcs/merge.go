@@ -39,6 +39,11 @@ type MergeOptions struct {
 	Markers bool
 	// Labels name the sides in those lines, in the order of the sides.
 	Labels []string
+	// Lines takes of a text in which lines conflict those of the first side, and
+	// merges the rest of it. Such a text is a conflict all the same.
+	Lines bool
+	// Sync has what the merge comes to survive a power cut, as of a Capture.
+	Sync bool
 }
 
 func (o *MergeOptions) label(side int) string {
@@ -121,7 +126,7 @@ func (w *Worktree) mergeInto(ctx context.Context, all *Merged, base, theirs Comm
 		return err
 	}
 	all.Conflicts = append(all.Conflicts, m.conflicts...)
-	return wr.Commit(false)
+	return wr.Commit(opt.Sync)
 }
 
 // pick is the value that a three-way merge takes, ours where both changed it.

@@ -182,6 +182,31 @@ func TestMergeMarkers(t *testing.T) {
 	assert.Equal(t, "a\n<<<<<<< side 1\nx\nmine\nz\n=======\nthird\n>>>>>>> side 2\nc\n", content(t, w, m.Commit, "f"))
 }
 
+// Of lines that conflict those of the first side are taken, and the rest of the
+// text is merged.
+func TestMergeLines(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir, Options{Create: true})
+	var commits []Commit
+	for _, s := range []string{"a\nb\nc\nd\ne\nf\ng\n", "a\nmine\nc\nd\ne\nf\ng\n", "a\nyours\nc\nd\ne\nf\nyours, too\n"} {
+		become(t, dir, state{"f": s})
+		commits = append(commits, capture(t, w).Commit)
+	}
+	for _, test := range []struct {
+		sides []Commit
+		want  string
+	}{
+		{[]Commit{commits[1], commits[2]}, "a\nmine\nc\nd\ne\nf\nyours, too\n"},
+		{[]Commit{commits[2], commits[1]}, "a\nyours\nc\nd\ne\nf\nyours, too\n"},
+	} {
+		m, err := w.Merge(context.Background(), commits[0], test.sides, MergeOptions{Lines: true, Sync: true})
+		require.NoError(t, err)
+		assert.Equal(t, test.want, content(t, w, m.Commit, "f"))
+		require.Len(t, m.Conflicts, 1)
+		assert.Equal(t, ConflictContent, m.Conflicts[0].Kind)
+	}
+}
+
 func TestMergeMany(t *testing.T) {
 	dir := t.TempDir()
 	w := open(t, dir, Options{Create: true})

@@ -372,7 +372,11 @@ func (m *merger) content(n, b *node, x trio) (kind string, err error) {
 		texts[i] = data
 	}
 	text, clean := mergeText(texts[0], texts[1], texts[2], [2]string{m.opt.label(0), m.opt.label(m.side)})
-	if !clean && !m.opt.Markers {
+	switch {
+	case clean, m.opt.Markers:
+	case m.opt.Lines:
+		text = mergeOurs(texts[0], texts[1], texts[2])
+	default:
 		return kind, nil
 	}
 	if n.id, err = m.wr.Add(object.Blob, text); err != nil {

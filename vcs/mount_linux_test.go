@@ -125,7 +125,7 @@ func TestStageLeftInMount(t *testing.T) {
 			t.Errorf("captured %s", f.Path)
 		}
 	}
-	if err := w.DiscardStages(); err != nil {
+	if err := w.DiscardStages(t.Context(), func(Commit, []string) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	noStages(t, w, "tmp", "bound")

@@ -19,6 +19,7 @@ func (s *Staged) check(st *step, name string) {
 		st.odd = true
 		return
 	}
+	st.displaced = is
 	if e := s.seen(st.change.Path); e != nil && st.change.Old.ID == e.id.String() && e.flags&(flagRacy|flagTorn) == 0 &&
 		e.ino == is.ino && e.size == is.size && e.mtime == is.mtime {
 		return

@@ -54,13 +54,19 @@ func (w *Worktree) OpenStage(id string) (*Staged, error) {
 	return s, sc.Err()
 }
 
-// DiscardStages removes every stage of this worktree. Call it under the move
-// lock, when no move is open.
-func (w *Worktree) DiscardStages() error {
+// DiscardStages removes every stage of this worktree, after keep has recorded
+// what somebody wrote to paths whose files lie there. Call it under the move lock,
+// when no move is open.
+func (w *Worktree) DiscardStages(ctx context.Context, keep func(c Commit, paths []string) error) error {
 	ids, err := w.stages()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	unshare, err := w.Shared(ctx)
 	if err != nil {
 		return err
 	}
+	defer unshare()
 	for _, id := range ids {
 		s, err := w.OpenStage(id)
 		if err != nil {
@@ -69,7 +75,14 @@ func (w *Worktree) DiscardStages() error {
 		if s == nil {
 			continue
 		}
-		if err := s.Discard(); err != nil {
+		c, paths, err := s.Rescue(ctx, true)
+		if err == nil && c != "" {
+			err = keep(c, paths)
+		}
+		if err == nil {
+			err = s.Discard()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -79,8 +92,11 @@ func (w *Worktree) DiscardStages() error {
 // Rescue stores whatever lies in the stage and is neither what the plan saw nor
 // what it put there, and returns a commit of those paths alone; "" when there is
 // nothing. With all, it looks at every file of the stage, not only at those
-// known to be odd.
+// known to be odd. Those who still write to one of them are waited for.
 func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error) {
+	if err := s.awaitWriters(ctx); err != nil {
+		return "", nil, err
+	}
 	wr := s.w.store.NewWriter()
 	defer wr.Abort()
 	found := make(map[string]object.TreeEntry)

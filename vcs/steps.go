@@ -20,15 +20,16 @@ const (
 
 // step is one change of the worktree that can be taken back.
 type step struct {
-	kind   stepKind
-	change *FileChange
-	n      int     // name of the file in the stage
-	at     *folder // of the stage
-	mode   uint32  // for stepChmod: the bits it had, or will have had
-	id     object.ID
-	done   bool
-	was    bool // something was displaced to the stage
-	odd    bool // and it is not known to be what the plan saw
+	kind      stepKind
+	change    *FileChange
+	n         int     // name of the file in the stage
+	at        *folder // of the stage
+	mode      uint32  // for stepChmod: the bits it had, or will have had
+	id        object.ID
+	done      bool
+	was       bool     // something was displaced to the stage
+	odd       bool     // and it is not known to be what the plan saw
+	displaced fileStat // of the file that was displaced, right after
 }
 
 // plan orders the steps: what stands in the way, directories, files, then what

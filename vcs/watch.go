@@ -18,13 +18,20 @@ const blindPoll = 5 * time.Second
 type WatchOptions struct {
 	Debounce time.Duration // quiet for so long. DefaultDebounce
 	MaxDelay time.Duration // or so long after its first change. DefaultMaxDelay
+
+	// Asks are carried out between bursts, and within them, as soon as they come:
+	// whoever sends one has the worktree captured at the cost of what changed.
+	Asks <-chan func(ctx context.Context, capture CaptureFunc)
 }
+
+// CaptureFunc is how a worktree is captured.
+type CaptureFunc = func(context.Context, CaptureOptions) (*Capture, error)
 
 // Watch calls on once at the start and then after every burst of changes, until
 // ctx is done or on fails, and returns why it ended. capture is what on uses to
 // record the worktree; it costs what changed. A change of HEAD or the index
 // alone is no burst, and on may be called although nothing changed.
-func (w *Worktree) Watch(ctx context.Context, opt WatchOptions, on func(ctx context.Context, capture func(context.Context, CaptureOptions) (*Capture, error)) error) (err error) {
+func (w *Worktree) Watch(ctx context.Context, opt WatchOptions, on func(ctx context.Context, capture CaptureFunc) error) (err error) {
 	if opt.Debounce == 0 {
 		opt.Debounce = DefaultDebounce
 	}
@@ -58,12 +65,17 @@ func (wt *Watcher) burst(ctx context.Context, opt WatchOptions) error {
 		defer t.Stop()
 		poll = t.C
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-poll:
-		return nil
-	case <-wt.changed:
+	for waiting := true; waiting; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case ask := <-opt.Asks:
+			ask(ctx, wt.Capture)
+		case <-poll:
+			return nil
+		case <-wt.changed:
+			waiting = false
+		}
 	}
 	latest := time.NewTimer(opt.MaxDelay)
 	defer latest.Stop()
@@ -73,6 +85,8 @@ func (wt *Watcher) burst(ctx context.Context, opt WatchOptions) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case ask := <-opt.Asks:
+			ask(ctx, wt.Capture)
 		case <-latest.C:
 			return nil
 		case <-quiet.C:

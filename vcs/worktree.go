@@ -121,6 +121,16 @@ func Open(dir string, opt Options) (*Worktree, error) {
 	return w.open()
 }
 
+// RootOf is the top of the worktree that dir lies in, as Open would find it.
+// Nothing is opened.
+func RootOf(dir string, opt Options) (string, error) {
+	w, err := find(dir, opt)
+	if err != nil {
+		return "", err
+	}
+	return w.root, nil
+}
+
 // open opens what find has found.
 func (w *Worktree) open() (_ *Worktree, err error) {
 	w.opt.rules.global, err = w.globalRules()

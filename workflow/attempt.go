@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/retcon-dev/retcon/checkpoint"
@@ -24,11 +25,11 @@ type execution struct {
 	Args    value.Dict // with outcomes in place of handles
 	Dir     string     // where files are; "" for a pure task
 	Env     []string
-	Seed    string // of the lineage and the task
 	session string // conversation that an agent goes on with
 	row     int64  // of the attempt
 	seq     int64  // of the newest frame when it was dispatched
 	effects []made
+	anew    bool // what it does outside is another call than those before
 	unsent  bool // a request that did not leave
 	e       *engine
 	place   *place
@@ -48,9 +49,10 @@ type job struct {
 	seq     int64 // of the newest frame
 	tried   int   // attempts of this dispatch that have failed before
 	number  int   // of the next attempt
-	reopen  *ledger.Attempt
+	reopen  *ledger.AttemptOutcome
 	due     time.Time
 	keep    bool
+	stood   []ledger.Effect // what stands of the task
 	digest  func(tree string) snapshot.Hash
 }
 
@@ -74,6 +76,7 @@ func (e *engine) job(t *task) job {
 		return j
 	}
 	e.past.again(&j)
+	j.stood = e.stood(t)
 	return j
 }
 
@@ -96,8 +99,45 @@ func (e *engine) arguments(t *task) value.Dict {
 	return substitute(t.decl.Args, out, blob).(value.Dict)
 }
 
+// dispatch is a job that is begun.
+type dispatch struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	job    job
+}
+
+// brief tells that there is nothing to an attempt but what the body's own
+// program computes: nobody could see it go on.
+func (d dispatch) brief() bool { return d.job.place == nil && d.job.task.decl.unseen() }
+
+// unseen tells that the beginning of an attempt is not written.
+func (d *Decl) unseen() bool { return d.Kind == KindPure && d.Undo.IsZero() }
+
+// here carries out a dispatch in the goroutine of a line, while nothing else
+// goes on. As in a goroutine of its own, a panic ends the process: the body,
+// whose line it is, must not get to recover from it.
+func (e *engine) here(d dispatch) attemptEnd {
+	returned := false
+	defer func() {
+		if !returned {
+			why := recover()
+			if why == nil {
+				why = "its function has left its goroutine"
+			}
+			ended := fmt.Sprintf("%s: %v\n\n%s", d.job.task.id, why, debug.Stack())
+			go panic(ended)
+			select {}
+		}
+	}()
+	end := e.attempts(d)
+	returned = true
+	return end
+}
+
 // attempts tries a task until it succeeds, or as often as it may.
-func (e *engine) attempts(ctx context.Context, j job) attemptEnd {
+func (e *engine) attempts(d dispatch) attemptEnd {
+	defer d.cancel(nil)
+	ctx, j := d.ctx, d.job
 	retry := j.task.decl.Retry
 	for {
 		if !e.sleepUntil(ctx, j.due) {
@@ -117,7 +157,7 @@ func (e *engine) attempts(ctx context.Context, j job) attemptEnd {
 		}
 		e.tell(Progress{Kind: Retried, Task: j.task.id, TaskKind: j.task.decl.Kind, Attempt: j.number, Failure: end.out.failure.Message, Due: j.due})
 		crash.Point("workflow.retry")
-		j.number, j.reopen = j.number+1, nil
+		j.number, j.reopen, j.stood = j.number+1, nil, nil
 		if retry.KeepFiles {
 			j.keep = true
 		}
@@ -173,8 +213,8 @@ func (e *engine) attempt(ctx context.Context, j job) attemptEnd {
 	end := attemptEnd{task: t, number: uint32(j.number), input: j.input}
 	row := ledger.Attempt{RunID: e.run.ID, Branch: e.branch, Task: t.id, Decl: t.digest, Input: j.input,
 		StartSeq: j.seq, Generation: e.run.Generation, Owner: e.opt.Owner}
-	x := &execution{Task: t.id, Attempt: j.number, Args: j.args, Seed: e.seed(t.id), Env: e.opt.Env, e: e, place: j.place, session: j.session, seq: j.seq}
-	if j.place == nil && t.decl.Kind == KindPure && t.decl.Undo.IsZero() {
+	x := &execution{Task: t.id, Attempt: j.number, Args: j.args, Env: e.opt.Env, e: e, place: j.place, session: j.session, seq: j.seq}
+	if j.place == nil && t.decl.unseen() {
 		end.settled.attempt = row
 		return e.conclude(ctx, &end, x, e.try(ctx, t, x))
 	}
@@ -186,9 +226,12 @@ func (e *engine) attempt(ctx context.Context, j job) attemptEnd {
 		}
 		row.Worktree = id
 	}
-	if err := e.start(ctx, &j, &row); err != nil {
+	switch in, err := e.start(ctx, &j, x, &row); {
+	case err != nil:
 		end.err = err
 		return end
+	case len(in) > 0:
+		return attemptEnd{task: t, stands: in}
 	}
 	end.settled.attempt, x.row = row, row.ID
 	e.tell(Progress{Kind: Started, Task: t.id, TaskKind: t.decl.Kind, Attempt: j.number})
@@ -199,13 +242,16 @@ func (e *engine) attempt(ctx context.Context, j job) attemptEnd {
 	return e.inPlace(ctx, j, x, &end)
 }
 
-// start writes that an attempt begins. One that died with its process begins
-// again under its number.
-func (e *engine) start(ctx context.Context, j *job, row *ledger.Attempt) error {
+// start writes that an attempt begins, unless effects are in its way. One that
+// died with its process begins again under its number.
+func (e *engine) start(ctx context.Context, j *job, x *execution, row *ledger.Attempt) (in []ledger.Effect, err error) {
 	note := event(EventStarted, j.task.id, startedNote{Attempt: j.number, At: j.task.decl.At})
-	return e.opt.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) (err error) {
+	err = e.opt.Ledger.Update(context.WithoutCancel(ctx), func(tx *ledger.Tx) (err error) {
+		if in, err = e.decide(tx, j, x); err != nil || len(in) > 0 {
+			return err
+		}
 		if j.reopen != nil {
-			*row, err = tx.RestartAttempt(j.reopen.ID, e.opt.Owner)
+			*row, err = tx.RestartAttempt(j.reopen.ID, row.Worktree, e.opt.Owner)
 		} else {
 			*row, err = tx.StartAttempt(*row)
 		}
@@ -217,6 +263,7 @@ func (e *engine) start(ctx context.Context, j *job, row *ledger.Attempt) error {
 		}
 		return tx.AppendEvents(e.branch, []ledger.Event{note})
 	})
+	return in, err
 }
 
 // tried is what came of a runner.
@@ -267,7 +314,7 @@ func (e *engine) conclude(ctx context.Context, end *attemptEnd, x *execution, r 
 		end.settled.end.Outcome = ledger.OutcomeOK
 	}
 	if end.out != nil {
-		end.settled.end.Output = end.out.bytes
+		end.settled.end.Output = end.out.encoded()
 	}
 	end.settled.end.ExitCode, end.settled.end.Truncated = x.tape.exit, x.tape.open
 	if x.tape.session != "" {

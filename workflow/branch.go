@@ -58,19 +58,20 @@ func (b *branch) declare(d Decl) (*task, error) {
 	if d.Once == "" {
 		d.Once = b.once
 	}
-	canonical := d.canonical()
+	var room [512]byte
+	canonical := d.canonical(room[:0])
 	digest := hashOf(canonical)
 	base := d.base(digest)
-	id := b.scope + base
-	if n := b.count(base); n > 0 {
-		if d.Key != "" {
-			return nil, &DuplicateKeyError{ID: id, At: d.At}
-		}
-		id = fmt.Sprintf("%s#%d", id, n+1)
-	}
-	t := &task{decl: d, id: id, digest: digest, branch: b, control: b.forced}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	t := e.newTask()
+	t.decl, t.id, t.digest, t.branch, t.control = d, b.scope+base, digest, b, b.forced
+	if e.tasks[t.id] != nil {
+		if d.Key != "" {
+			return nil, &DuplicateKeyError{ID: t.id, At: d.At}
+		}
+		t.id = fmt.Sprintf("%s#%d", t.id, b.count(base)+2)
+	}
 	for _, ref := range value.Refs(d.Args) {
 		from := e.tasks[ref]
 		if from == nil {
@@ -81,14 +82,24 @@ func (b *branch) declare(d Decl) (*task, error) {
 	}
 	b.stand(t)
 	if d.kept() {
-		e.contents = append(e.contents, ledger.Prepare(canonical))
+		e.contents = append(e.contents, ledger.Prepare(slices.Clone(canonical)))
 	}
-	e.tasks[id] = t
+	e.tasks[t.id] = t
 	e.order = append(e.order, t)
-	e.dirty[t] = true
+	e.touch(t)
 	b.tasks = append(b.tasks, t)
 	e.tell(Progress{Kind: Declared, Task: t.id, TaskKind: d.Kind})
 	return t, nil
+}
+
+// newTask makes room for a task: one allocation for some.
+func (e *engine) newTask() *task {
+	if len(e.room) == 0 {
+		e.room = make([]task, 16)
+	}
+	t := &e.room[0]
+	e.room = e.room[1:]
+	return t
 }
 
 // stand puts a task into the order of its place.

@@ -14,16 +14,16 @@ import (
 // served returns the outcome that the frame a render began with has for a task,
 // when it is of the same declaration and input.
 func (e *engine) served(ctx context.Context, t *task) (*outcome, error) {
-	found := e.past.row(t)
-	if found == nil || !t.began(found.Input) {
+	row, ok := e.past.row(t)
+	if !ok || !t.began(row.Input) {
 		return nil, nil
 	}
-	row := *found
-	b, left, err := e.past.outcome(ctx, row)
+	a := e.past.attempt(t.id, &row)
+	b, left, err := e.past.outcome(ctx, &row, a)
 	if err != nil {
 		return nil, err
 	}
-	out, err := decodeOutcome(row.State, b)
+	out, err := hashedOutcome(row.State, b, row.Out)
 	if err != nil {
 		return nil, err
 	}
@@ -35,23 +35,32 @@ func (e *engine) served(ctx context.Context, t *task) (*outcome, error) {
 			t.ver.over = &left
 		}
 	}
-	if a := e.past.attempt(t.id, row); a != nil {
-		e.used[a.ID] = true
+	if a != nil {
+		e.use(a.ID)
 	}
 	return out, nil
 }
 
+// use says that an attempt's result is taken.
+func (e *engine) use(attempt int64) { e.taken = append(e.taken, attempt) }
+
+// uses tells that an attempt's result is.
+func (e *engine) uses(attempt int64) bool {
+	for _, id := range e.taken {
+		e.used[id] = true
+	}
+	e.taken = e.taken[:0]
+	return e.used[attempt]
+}
+
 // row is what was recorded of a task, when it has ended and is declared as it
-// was then; nil otherwise.
-func (p *past) row(t *task) *snapshot.Row {
+// was then.
+func (p *past) row(t *task) (row snapshot.Row, ok bool) {
 	if p == nil {
-		return nil
+		return row, false
 	}
-	row, ok := p.rows[t.id]
-	if !ok || !row.State.Settled() || row.Decl != t.digest {
-		return nil
-	}
-	return &row
+	row, ok = p.set.Get(t.id)
+	return row, ok && row.State.Settled() && row.Decl == t.digest
 }
 
 // recall settles a task that a line waits for, while what was recorded is being
@@ -116,7 +125,7 @@ func (e *engine) carry(ctx context.Context, t *task, input snapshot.Hash) (*outc
 	if err != nil {
 		return nil, fmt.Errorf("the result of attempt %d: %w", found.ID, err)
 	}
-	e.used[found.ID] = true
+	e.use(found.ID)
 	t.input, t.carried, t.attempt = input, true, uint32(found.Number)
 	t.origin = found.ID
 	if t.decl.Fx.writes() && found.TreeOut != "" {
@@ -140,7 +149,7 @@ func (e *engine) pick(t *task, from []ledger.Attempt) *ledger.Attempt {
 	var other *ledger.Attempt
 	for i, a := range from {
 		switch {
-		case e.used[a.ID] && t.decl.Once == "":
+		case e.uses(a.ID) && t.decl.Once == "":
 		case a.Task == t.id:
 			return &from[i]
 		case other == nil:

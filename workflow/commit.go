@@ -43,20 +43,13 @@ func (e *engine) commit(ctx context.Context) error {
 
 // changes is the frame that would be written now.
 func (e *engine) changes() ledger.NewFrame {
-	f := ledger.NewFrame{Kind: "outcome", Note: e.label, Checkpoint: e.main.settledContent().id}
+	f := ledger.NewFrame{Kind: ledger.FrameOutcome, Note: e.label, Checkpoint: e.main.settledContent().id}
 	put := func(r snapshot.Row) {
-		if old, ok := e.head.Set.Get(r.Key); !ok || !old.Equal(r) {
+		if !e.head.Set.Has(&r) {
 			f.Put = append(f.Put, r)
 		}
 	}
-	for _, t := range e.order[e.framed:] {
-		if e.dirty[t] {
-			put(t.row())
-			delete(e.dirty, t)
-			e.written = append(e.written, t)
-		}
-	}
-	for t := range e.dirty {
+	for _, t := range e.dirty {
 		put(t.row())
 		e.written = append(e.written, t)
 	}
@@ -65,6 +58,8 @@ func (e *engine) changes() ledger.NewFrame {
 	}
 	if !e.caught && e.past != nil {
 		f.Kind = "resumed"
+	}
+	if f.Kind == "resumed" && !e.proved {
 		for r := range e.head.Set.Rows() {
 			if _, ok := e.extra[r.Key]; !ok && e.tasks[r.Key] == nil {
 				f.Delete = append(f.Delete, r.Key)
@@ -83,10 +78,16 @@ func (e *engine) clean() {
 		t.finish = nil
 	}
 	e.written = e.written[:0]
-	e.framed = len(e.order)
-	clear(e.dirty)
+	e.undirty()
 	clear(e.extra)
 	e.events, e.label = nil, ""
+}
+
+func (e *engine) undirty() {
+	for _, t := range e.dirty {
+		t.dirty = false
+	}
+	e.dirty = e.dirty[:0]
 }
 
 // write commits a frame, with the ends of attempts and the contents it rests
@@ -99,10 +100,10 @@ func (e *engine) write(ctx context.Context, f ledger.NewFrame) error {
 		}
 		note := settledNote{State: t.out.state.String(), Attempt: t.attempt, Carried: t.origin}
 		if t.finish == nil && !t.carried || t.finish != nil && t.finish.fellBack {
-			if len(t.out.bytes) <= inline {
-				note.Out = t.out.bytes
+			if b := t.out.encoded(); len(b) <= inline {
+				note.Out = b
 			} else {
-				contents = append(contents, ledger.Prepare(t.out.bytes))
+				contents = append(contents, ledger.Prepare(b))
 			}
 		}
 		if t.finish != nil {
@@ -155,7 +156,7 @@ func (e *engine) finishAttempt(tx *ledger.Tx, t *task) error {
 	s := t.finish
 	s.end.EndSeq = e.head.Seq + 1
 	if s.attempt.ID != 0 {
-		e.used[s.attempt.ID] = true
+		e.use(s.attempt.ID)
 		return s.write(tx)
 	}
 	s.attempt.Number, s.attempt.Decl = int(t.attempt), snapshot.Hash{} // its frame has what was declared
@@ -164,7 +165,7 @@ func (e *engine) finishAttempt(tx *ledger.Tx, t *task) error {
 		return err
 	}
 	s.attempt = a
-	e.used[a.ID] = true
+	e.use(a.ID)
 	return nil
 }
 

@@ -90,9 +90,12 @@ func (r Retry) wait(attempt int) time.Duration {
 // scheme is the version of what digests are made of.
 const scheme = 1
 
-// canonical is what the declaration digest covers.
-func (d *Decl) canonical() []byte {
-	return value.Encode([]value.V{"retcon.decl", int64(scheme), d.Kind, d.Name, d.Key, string(d.Fx), d.Once, d.Args})
+// canonical appends what the declaration digest covers: a list, so that it can be
+// read back.
+func (d *Decl) canonical(b []byte) []byte {
+	b = value.AppendText(value.AppendList(b, 8), "retcon.decl")
+	b = value.AppendText(value.AppendInt(b, scheme), d.Kind, d.Name, d.Key, string(d.Fx), d.Once)
+	return value.AppendDict(b, d.Args)
 }
 
 // kept tells that the declaration is stored as a content, to be shown and
@@ -129,9 +132,15 @@ func (d *Decl) input(out func(task string) ([32]byte, bool), tree string) snapsh
 		tree = ""
 		out = func(string) ([32]byte, bool) { return [32]byte{}, true }
 	}
-	return snapshot.Hash(value.Hash(value.Encode([]value.V{
-		"retcon.input", int64(scheme), d.Kind, d.Name, d.Once, value.Resolve(d.Args, out), tree,
-	})))
+	var room [512]byte
+	b := value.AppendText(value.AppendList(room[:0], 7), "retcon.input")
+	b = value.AppendText(value.AppendInt(b, scheme), d.Kind, d.Name, d.Once)
+	if out == nil {
+		b = value.AppendDict(b, d.Args)
+	} else {
+		b = value.Append(b, value.Resolve(d.Args, out))
+	}
+	return value.Hash(value.AppendText(b, tree))
 }
 
 // base is the id of a task in its scope, without the number of its occurrence.
@@ -139,5 +148,5 @@ func (d *Decl) base(digest snapshot.Hash) string {
 	if d.Key != "" {
 		return fmt.Sprintf("%s[%s]", d.Name, d.Key)
 	}
-	return d.Name + "~" + digest.String()[:12]
+	return d.Name + "~" + digest.Short()
 }

@@ -33,6 +33,10 @@ type Definition struct {
 	Version string
 }
 
+// IsGo tells that a Go program is executed, which is not kept: only the program
+// itself can go on.
+func (d *Definition) IsGo() bool { return len(d.Files) == 0 }
+
 // value is the definition as it is stored; the files' contents stand beside it.
 func (d *Definition) value() value.V {
 	files := map[string]value.V{}

@@ -244,7 +244,7 @@ func (p *place) put(ctx context.Context, e *engine, to vcs.Commit, changes []vcs
 	if err != nil {
 		return err
 	}
-	unlock, err := w.LockMove(e.opt.Owner.String())
+	unlock, err := w.LockMove(e.opt.Owner.String(), e.opt.Now())
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (p *place) put(ctx context.Context, e *engine, to vcs.Commit, changes []vcs
 		return err
 	}
 	defer release()
-	if err := w.DiscardStages(); err != nil {
+	if err := w.DiscardStages(ctx, func(c vcs.Commit, paths []string) error { return p.keep(ctx, e, c, paths) }); err != nil {
 		return err
 	}
 	crash.Point("workflow.switch")
@@ -262,14 +262,50 @@ func (p *place) put(ctx context.Context, e *engine, to vcs.Commit, changes []vcs
 	if err != nil {
 		return err
 	}
-	if err := staged.Swap(ctx); err != nil {
-		return errors.Join(err, staged.Discard())
+	if err = staged.Swap(ctx); err == nil {
+		crash.Point("workflow.switched")
+		_, err = staged.Verify(ctx)
 	}
-	crash.Point("workflow.switched")
-	if _, err = staged.Verify(ctx); err == nil {
+	// What somebody wrote meanwhile comes before what the run wants there.
+	if rerr := p.rescue(ctx, e, staged, err != nil); rerr != nil && err == nil {
+		err = staged.TakeBack(rerr)
+	} else if rerr != nil {
+		return errors.Join(err, rerr) // it stays in the stage
+	}
+	var stuck *vcs.RollbackError
+	if errors.As(err, &stuck) {
+		return err
+	}
+	if err == nil {
 		err = staged.Settle()
 	}
 	return errors.Join(err, staged.Discard())
+}
+
+// rescue keeps what somebody wrote to the directory while it was changed.
+func (p *place) rescue(ctx context.Context, e *engine, staged *vcs.Staged, all bool) error {
+	unshare, err := p.recorder.Worktree.Shared(ctx)
+	if err != nil {
+		return err
+	}
+	defer unshare()
+	c, paths, err := staged.Rescue(ctx, all)
+	if err != nil || c == "" {
+		return err
+	}
+	return p.keep(ctx, e, c, paths)
+}
+
+// keep records what was rescued.
+func (p *place) keep(ctx context.Context, e *engine, c vcs.Commit, paths []string) error {
+	return e.opt.Ledger.Commit(ctx, func(tx *ledger.Tx) error {
+		row, err := p.recorder.Ensure(tx)
+		if err != nil {
+			return err
+		}
+		_, err = checkpoint.AppendRescue(tx, p.recorder.Worktree, row.ID, c, paths, fmt.Sprintf("written while r%d went on", e.run.ID), e.opt.Actor)
+		return err
+	})
 }
 
 // record captures the place and writes a checkpoint.

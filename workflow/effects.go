@@ -35,11 +35,11 @@ func (e *engine) intend(ctx context.Context, t *task, x *execution) ([]made, err
 		for i, f := range found {
 			row := ledger.Effect{Effect: checkpoint.RedactEffect(redactor(), f), RunID: e.run.ID, Branch: e.branch,
 				Frame: x.seq + 1, Attempt: x.row, Task: t.id}
-			call := hashOf(value.Encode(x.Args)).String()[:12]
+			call := callOf(x)
 			if !whole {
 				call = fmt.Sprintf("%d.%d", x.Attempt, i+1)
 			}
-			row, err := tx.Intend(row, !whole, func(epoch int) string { return sideeffect.Key(e.run.UID, t.id, call, epoch) })
+			row, err := tx.Intend(row, !whole || x.anew, func(epoch int) string { return sideeffect.Key(e.run.UID, t.id, call, epoch) })
 			if err != nil {
 				return err
 			}

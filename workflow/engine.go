@@ -26,20 +26,23 @@ type engine struct {
 	mu        sync.Mutex
 	quiet     *sync.Cond // all lines wait
 	running   int        // lines that do not
+	launched  bool       // there are lines
+	driven    bool       // a line that waits takes the turns
+	broken    error      // what ended the turns
 	rendering bool       // nothing is run; a missing outcome suspends the line
 	stopped   error      // why the lines have to end
 
 	tasks    map[string]*task
+	room     []task // not taken yet
 	order    []*task
-	open     []*task // not settled, as of the last look
-	seen     int     // how many of order have been in open
-	dirty    map[*task]bool
+	open     []*task                 // not settled, as of the last look
+	seen     int                     // how many of order have been in open
+	dirty    []*task                 // whose rows may differ from those of the last frame
 	extra    map[string]snapshot.Row // rows that are no tasks: input, definition, loops, the end
 	events   []ledger.Event          // for the next frame
 	label    string                  // likewise
 	contents []ledger.Prepared       // likewise
 	written  []*task                 // whose rows are being written
-	framed   int                     // how many of order are in a frame
 
 	main   *place
 	places []*place
@@ -47,9 +50,13 @@ type engine struct {
 	past     *past          // nil in a new run
 	lineage  []int64        // the run and its ancestors by fork, nearest first
 	used     map[int64]bool // attempts whose result is taken
+	taken    []int64        // likewise, not in used yet: nobody has asked
 	head     *ledger.Head
-	branch   int64 // of head, for attempts: head moves while they run
-	caught   bool  // what was recorded has been rendered
+	branch   int64      // of head, for attempts: head moves while they run
+	proving  bool       // what was recorded is being rendered, and nothing else done
+	untold   []Progress // until it is proved
+	proved   bool       // what was recorded was, and the newest frame came out again
+	caught   bool       // what was recorded has been rendered
 	ends     chan attemptEnd
 	inflight int
 	done     bool // the body has ended
@@ -62,8 +69,8 @@ type engine struct {
 }
 
 func newEngine(o Options) *engine {
-	e := &engine{opt: o, tasks: map[string]*task{}, dirty: map[*task]bool{}, extra: map[string]snapshot.Row{},
-		used: map[int64]bool{}, blobs: map[[32]byte][]byte{}, sessions: map[string]string{}, ends: make(chan attemptEnd, 64)}
+	e := &engine{opt: o, tasks: map[string]*task{}, extra: map[string]snapshot.Row{},
+		used: map[int64]bool{}, blobs: map[[32]byte][]byte{}, sessions: map[string]string{}, ends: make(chan attemptEnd, 8)}
 	e.quiet = sync.NewCond(&e.mu)
 	e.main = &place{}
 	e.main.base = &version{place: e.main}
@@ -72,14 +79,17 @@ func newEngine(o Options) *engine {
 	return e
 }
 
-// block gives the lock up until w is released. The line counts as waiting.
+// block gives the lock up until w is released. The line counts as waiting, and
+// takes the turns itself while nobody else goes on: most of them release it
+// again, and cost less than to hand them to another goroutine and back.
 func (e *engine) block(w *waiters) {
 	if w.wake == nil {
 		w.wake = make(chan struct{})
 	}
 	w.n++
 	wake := w.wake
-	e.pause()
+	e.running--
+	e.drive()
 	e.mu.Unlock()
 	<-wake
 	e.mu.Lock()
@@ -96,6 +106,25 @@ func (e *engine) release(w *waiters) {
 	*w = waiters{}
 }
 
+// drive takes turns until a line goes on.
+func (e *engine) drive() {
+	if e.driven {
+		return // by another line, which is about to look
+	}
+	e.driven = true
+	for e.running == 0 && e.broken == nil && !e.proving {
+		e.mu.Unlock()
+		_, err := e.step(e.ctx) // the body has not ended: there is always another turn
+		e.mu.Lock()
+		e.broken = err
+	}
+	e.driven = false
+	if e.running == 0 {
+		e.quiet.Broadcast()
+	}
+}
+
+// pause ends a line, or lets it wait for what no turn brings.
 func (e *engine) pause() {
 	e.running--
 	if e.running == 0 {
@@ -142,13 +171,21 @@ func (e *engine) stop(why error) {
 	}
 }
 
+// touch says that a task's row may be another than the last frame has.
+func (e *engine) touch(t *task) {
+	if !t.dirty {
+		t.dirty = true
+		e.dirty = append(e.dirty, t)
+	}
+}
+
 // settle gives a task its outcome, and lets those go on that wait for it.
 func (e *engine) settle(t *task, out *outcome) {
 	if t.out != nil {
 		panic("BUG: " + t.id + " has settled twice")
 	}
 	t.out = out
-	e.dirty[t] = true
+	e.touch(t)
 	e.release(&t.waiting)
 	e.tell(Progress{Kind: Settled, Task: t.id, TaskKind: t.decl.Kind, State: out.state, Attempt: int(t.attempt), Carried: t.carried,
 		Failure: out.failure.Message})
@@ -167,17 +204,16 @@ func (e *engine) body(b body) {
 	if err == nil {
 		out := succeeded(root.result)
 		e.extra[keyEnd] = snapshot.Row{Key: keyEnd, Kind: "end", State: snapshot.Done, Out: out.hash}
-		e.contents = append(e.contents, ledger.Prepare(out.bytes))
+		e.contents = append(e.contents, ledger.Prepare(out.encoded()))
 	}
 	e.pause()
 }
 
 // live runs the body until it ends, halts or has nothing to do but wait.
 func (e *engine) live(ctx context.Context, b body) error {
-	e.running, e.ctx = 1, ctx
-	go e.body(b)
+	e.launch(ctx, b)
 	for {
-		again, err := e.step(ctx)
+		again, err := e.turn(ctx)
 		if err != nil {
 			return errors.Join(err, e.abandon(err))
 		}
@@ -187,13 +223,33 @@ func (e *engine) live(ctx context.Context, b body) error {
 	}
 }
 
-// step is one turn: what can settle at once settles, a frame is written, what
-// is ready is started, and something is waited for.
-func (e *engine) step(ctx context.Context) (again bool, err error) {
+// launch begins to run the body, unless it has begun.
+func (e *engine) launch(ctx context.Context, b body) {
+	if e.launched {
+		return
+	}
+	e.launched, e.running, e.ctx = true, 1, ctx
+	go e.body(b)
+}
+
+// turn waits until all lines do, and takes a turn unless one of them has.
+func (e *engine) turn(ctx context.Context) (again bool, err error) {
 	e.mu.Lock()
-	for e.running > 0 {
+	for e.running > 0 || e.driven {
 		e.quiet.Wait()
 	}
+	err = e.broken
+	e.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	return e.step(ctx)
+}
+
+// step is one turn, taken while all lines wait: what can settle at once settles,
+// a frame is written, what is ready is started, and something is waited for.
+func (e *engine) step(ctx context.Context) (again bool, err error) {
+	e.mu.Lock()
 	moved, err := e.settleReady(ctx)
 	if err != nil && ctx.Err() != nil { // it could not look things up any more
 		e.stop(ErrInterrupted)
@@ -214,11 +270,19 @@ func (e *engine) step(ctx context.Context) (again bool, err error) {
 		e.mu.Unlock()
 		return false, nil
 	}
+	var begun []dispatch
 	if !e.done && ctx.Err() == nil {
-		e.startReady(ctx)
+		begun = e.startReady(ctx)
 	}
 	for_, err := e.waitFor(ctx)
+	alone := err == nil && len(begun) == 1 && e.inflight == 1 && for_ == awaited{} && begun[0].brief()
 	e.mu.Unlock()
+	if alone {
+		return true, e.take(e.here(begun[0]))
+	}
+	for _, d := range begun {
+		go func() { e.ends <- e.attempts(d) }()
+	}
 	if err != nil {
 		return false, err
 	}
@@ -234,11 +298,12 @@ type awaited struct {
 // waitFor finds out what the run waits for. With nothing to wait for, the body
 // is stopped.
 func (e *engine) waitFor(ctx context.Context) (a awaited, err error) {
-	signals := 0
+	signals, blocked := 0, false
 	for _, t := range e.open {
 		if t.out != nil {
 			continue
 		}
+		blocked = blocked || t.stands != nil && !t.lost
 		if !t.due.IsZero() && (a.due.IsZero() || t.due.Before(a.due)) {
 			a.due = t.due
 		}
@@ -251,6 +316,8 @@ func (e *engine) waitFor(ctx context.Context) (a awaited, err error) {
 		e.stop(ErrInterrupted)
 	case e.inflight > 0 || e.done:
 		a.poll = signals > 0
+	case blocked:
+		e.stop(errStanding)
 	case !a.due.IsZero():
 		a.poll = signals > 0
 	case signals > 0 && e.opt.Wait:
@@ -328,6 +395,7 @@ func (e *engine) apply(end attemptEnd) error {
 		e.outside(t, *end.outside)
 	}
 	if end.out == nil { // given up, without an outcome
+		t.stands = end.stands
 		return nil
 	}
 	t.input, t.attempt, t.left = end.input, end.number, end.left
@@ -360,7 +428,11 @@ func (e *engine) outside(t *task, o outside) {
 // abandon ends the lines of the body and the attempts after an error of the
 // engine's own, and waits for them.
 func (e *engine) abandon(err error) error {
+	if !e.launched {
+		return nil
+	}
 	e.mu.Lock()
+	e.broken = err // no line takes turns any more
 	e.stop(err)
 	for !e.done || e.inflight > 0 {
 		if e.running > 0 {
@@ -383,7 +455,11 @@ func (e *engine) abandon(err error) error {
 
 // tell reports progress.
 func (e *engine) tell(p Progress) {
-	if e.opt.On != nil && !e.rendering {
+	switch {
+	case e.opt.On == nil || e.rendering:
+	case e.proving:
+		e.untold = append(e.untold, p)
+	default:
 		e.opt.On(p)
 	}
 }

@@ -26,7 +26,7 @@ var (
 
 // suspends tells that a line ended because it could not go on yet.
 func suspends(err error) bool {
-	return errors.Is(err, errSuspended) || errors.Is(err, errParked) || errors.Is(err, ErrInterrupted)
+	return errors.Is(err, errSuspended) || errors.Is(err, errParked) || errors.Is(err, errStanding) || errors.Is(err, ErrInterrupted)
 }
 
 // HaltError says that a body could not go on without the outcome of a task that

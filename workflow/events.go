@@ -25,6 +25,8 @@ const (
 	EventHalted   = "halted"   // the run can't go on
 	EventResumed  = "resumed"
 	EventUpgraded = "upgraded" // a task declared to read has written
+
+	EventCrossed = "SideEffectBoundaryCrossed" // a task runs again although what it did outside stands
 )
 
 func event(kind, task string, body any) ledger.Event {
@@ -109,7 +111,7 @@ func (p *past) read(ev ledger.Event) error {
 	case EventSettled:
 		var n settledNote
 		if err = json.Unmarshal(ev.Body, &n); err == nil && n.Out != nil {
-			p.outs[hashOf(n.Out)] = n.Out
+			p.outs[hashOf(n.Out)] = string(n.Out)
 		}
 	case EventTimer:
 		var n timerNote

@@ -194,9 +194,9 @@ func Do[In, Out any](w *Context, name string, fn func(context.Context, In) (Out,
 			}
 			return got, nil, nil
 		}}
-	args := map[string]value.V{"in": v}
+	args := []value.Entry{{Key: "in", Value: v}}
 	if o.Version != "" {
-		args["version"] = o.Version
+		args = append(args, value.Entry{Key: "version", Value: o.Version})
 	}
 	return declareGo[Out](w, d, args, o)
 }
@@ -221,10 +221,10 @@ func goFailure(err error) *value.Failure {
 // Shell declares a task that runs a command. Its outcome is what it prints.
 func Shell(w *Context, name, command string, o TaskOptions) *Task[string] {
 	d := Decl{Kind: KindShell, Name: name, Fx: FxWrite, At: caller(), run: runShell}
-	return declareGo[string](w, d, map[string]value.V{"command": command}, o)
+	return declareGo[string](w, d, []value.Entry{{Key: "command", Value: command}}, o)
 }
 
-func declareGo[T any](w *Context, d Decl, args map[string]value.V, o TaskOptions) *Task[T] {
+func declareGo[T any](w *Context, d Decl, args []value.Entry, o TaskOptions) *Task[T] {
 	d.Key, d.Retry = o.Key, o.Retry
 	if o.Fx != "" {
 		d.Fx = o.Fx
@@ -234,11 +234,13 @@ func declareGo[T any](w *Context, d Decl, args map[string]value.V, o TaskOptions
 		for _, u := range o.Uses {
 			uses = append(uses, value.Ref{Task: u.handleOf().id})
 		}
-		args["uses"] = uses
+		args = append(args, value.Entry{Key: "uses", Value: uses})
 	}
-	d.Args = value.NewDict(args)
+	d.Args = value.DictOf(args...)
 	if o.Decl != nil {
-		o.Decl(&d)
+		own := d // on the heap, as few others need be
+		o.Decl(&own)
+		d = own
 	}
 	t, err := w.b.declare(d)
 	if err != nil {

@@ -35,7 +35,7 @@ func runHTTP(ctx context.Context, x *execution) (value.V, *value.Failure, error)
 		}
 	}
 	if req.Header.Get("Idempotency-Key") == "" && req.Method != http.MethodGet && req.Method != http.MethodHead {
-		req.Header.Set("Idempotency-Key", cmp.Or(x.key(), x.Seed))
+		req.Header.Set("Idempotency-Key", cmp.Or(x.key(), x.e.seed(x.Task)))
 	}
 	client := x.e.opt.HTTP
 	if client == nil {

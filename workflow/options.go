@@ -35,6 +35,10 @@ type Options struct {
 	// are, not with those it began with.
 	KeepFiles bool
 
+	// Force lets tasks run again across what they have done outside, and flags the
+	// run.
+	Force bool
+
 	// On is told what happens, from any goroutine, one call at a time is not
 	// promised.
 	On func(Progress)

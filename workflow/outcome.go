@@ -11,8 +11,18 @@ type outcome struct {
 	state   snapshot.State // Done, Failed, Cancelled or Skipped
 	value   value.V        // of Done
 	failure value.Failure  // of the others
-	bytes   []byte         // canonical
 	hash    snapshot.Hash
+
+	bytes  []byte // canonical, of one that was made
+	stored string // likewise, of one that was read
+}
+
+// encoded is the canonical form.
+func (o *outcome) encoded() []byte {
+	if o.bytes == nil {
+		o.bytes = []byte(o.stored)
+	}
+	return o.bytes
 }
 
 func succeeded(v value.V) *outcome {
@@ -28,12 +38,17 @@ func ended(state snapshot.State, f value.Failure) *outcome {
 }
 
 // decodeOutcome reads what was stored.
-func decodeOutcome(state snapshot.State, b []byte) (*outcome, error) {
-	v, err := value.Decode(b)
+func decodeOutcome(state snapshot.State, stored []byte) (*outcome, error) {
+	return hashedOutcome(state, string(stored), hashOf(stored))
+}
+
+// hashedOutcome reads what was stored and has been hashed.
+func hashedOutcome(state snapshot.State, stored string, hash snapshot.Hash) (*outcome, error) {
+	v, err := value.DecodeString(stored)
 	if err != nil {
 		return nil, err
 	}
-	o := &outcome{state: state, bytes: b, hash: hashOf(b)}
+	o := &outcome{state: state, stored: stored, hash: hash}
 	if state == snapshot.Done {
 		o.value = v
 		return o, nil

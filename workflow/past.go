@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/retcon-dev/retcon/checkpoint"
@@ -15,17 +16,18 @@ import (
 // past is what was recorded of a run, up to the frame a render begins with.
 type past struct {
 	db       *ledger.DB
-	rows     map[string]snapshot.Row
-	outs     map[snapshot.Hash][]byte          // outcomes that events hold
-	results  map[snapshot.Hash]*ledger.Attempt // attempts by outcome
-	attempts map[string][]*ledger.Attempt      // of a task, on the branches the frame stands on
-	numbers  map[string]int                    // the highest of a task on any branch
+	set      *snapshot.Set            // the graph; reset has taken outcomes out of it
+	outs     map[snapshot.Hash]string // outcomes that events hold
+	tasks    map[string]tries
+	all      []*ledger.AttemptOutcome                 // of the lineage, the run's own last
+	results  map[snapshot.Hash]*ledger.AttemptOutcome // attempts by outcome; made when first asked for
 	timers   map[string]time.Time
 	retries  map[string]retryNote
 	sessions map[string]string
 	resets   map[string]int // the newest attempt when a task was reset
 	forced   map[string]int // likewise, of tasks that have to run again
 	outside  map[string]outside
+	standing standing      // of what was done outside
 	switched *switchedNote // the last one, of the run's own worktree
 	halted   []string      // tasks that stopped the run; nil when it was resumed since
 	start    files
@@ -33,15 +35,17 @@ type past struct {
 	last     files // what the worktree was last seen to hold
 }
 
+// tries are the attempts of a task.
+type tries struct {
+	on      []*ledger.AttemptOutcome // on the branches the frame stands on
+	highest int                      // number, on any branch of the run
+}
+
 // readPast reads a run's state at a frame, and the events up to that of number
 // to: one more than the frame's takes in what has happened since.
 func readPast(ctx context.Context, db *ledger.DB, run ledger.Run, head *ledger.Head, lineage []int64, to int64) (*past, error) {
-	p := &past{db: db, rows: make(map[string]snapshot.Row, head.Set.Len()), outs: map[snapshot.Hash][]byte{},
-		results: make(map[snapshot.Hash]*ledger.Attempt, head.Set.Len()), attempts: make(map[string][]*ledger.Attempt, head.Set.Len()), numbers: make(map[string]int, head.Set.Len()),
+	p := &past{db: db, set: head.Set, outs: map[snapshot.Hash]string{}, tasks: make(map[string]tries, head.Set.Len()),
 		timers: map[string]time.Time{}, retries: map[string]retryNote{}, resets: map[string]int{}, outside: map[string]outside{}, sessions: map[string]string{}, forced: map[string]int{}}
-	for r := range head.Set.Rows() {
-		p.rows[r.Key] = r
-	}
 	return p, db.View(ctx, func(tx *ledger.Tx) error {
 		if err := p.readEvents(tx, head, to); err != nil {
 			return err
@@ -94,20 +98,23 @@ func (p *past) readAttempts(tx *ledger.Tx, run ledger.Run, head *ledger.Head, li
 			return err
 		}
 		for i, a := range all {
+			t := p.tasks[a.Task]
 			if a.RunID == run.ID {
-				p.numbers[a.Task] = max(p.numbers[a.Task], a.Number)
+				t.highest = max(t.highest, a.Number)
 			}
-			if !a.Out.IsZero() {
-				p.results[a.Out] = a
+			switch {
+			case !on[a.Branch]:
+			case t.on == nil:
+				t.on = all[i : i+1 : i+1]
+			default:
+				t.on = append(t.on, a)
 			}
-			if !on[a.Branch] {
-				continue
-			}
-			if before := p.attempts[a.Task]; before != nil {
-				p.attempts[a.Task] = append(before, a)
-			} else {
-				p.attempts[a.Task] = all[i : i+1 : i+1]
-			}
+			p.tasks[a.Task] = t
+		}
+		if p.all == nil {
+			p.all = all
+		} else {
+			p.all = append(p.all, all...)
 		}
 	}
 	return nil
@@ -129,11 +136,9 @@ func (p *past) readFiles(tx *ledger.Tx, run ledger.Run, head *ledger.Head) error
 		return err
 	}
 	p.last = files{commit: vcs.Commit(c.Commit), tree: c.Tree, id: c.ID}
-	for _, all := range p.attempts {
-		for _, a := range all {
-			if a.RunID == run.ID && a.Worktree == 0 && a.After == 0 && a.Before == c.ID && a.Outcome != ledger.OutcomeOK && a.Outcome != ledger.OutcomeFailed {
-				p.cut = true
-			}
+	for _, a := range p.all {
+		if a.RunID == run.ID && a.Worktree == 0 && a.After == 0 && a.Before == c.ID && a.Outcome != ledger.OutcomeOK && a.Outcome != ledger.OutcomeFailed {
+			p.cut = p.cut || slices.Contains(p.tasks[a.Task].on, a)
 		}
 	}
 	return nil
@@ -148,41 +153,50 @@ func (p *past) timer(id string) (time.Time, bool) {
 }
 
 // fresh tells that a task was never tried.
-func (p *past) fresh(id string) bool { return p == nil || len(p.attempts[id]) == 0 }
+func (p *past) fresh(id string) bool { return p == nil || len(p.tasks[id].on) == 0 }
 
 // attempt is the one that a row's outcome came of, nil when none did. Its own
 // outcome is another where the task fell back.
-func (p *past) attempt(id string, row snapshot.Row) *ledger.Attempt {
-	for _, a := range p.attempts[id] {
+func (p *past) attempt(id string, row *snapshot.Row) *ledger.AttemptOutcome {
+	for _, a := range p.tasks[id].on {
 		if a.Number == int(row.Attempt) && a.Input == row.Input && !row.Carried {
 			return a
 		}
 	}
-	if a, ok := p.results[row.Out]; ok && a.Input == row.Input {
+	if a, ok := p.byOutcome()[row.Out]; ok && a.Input == row.Input {
 		return a
 	}
 	return nil
 }
 
-// outcome returns what was recorded for a row, and the files it left.
-func (p *past) outcome(ctx context.Context, row snapshot.Row) (out []byte, left files, err error) {
+// byOutcome finds attempts by what came of them, of several the last.
+func (p *past) byOutcome() map[snapshot.Hash]*ledger.AttemptOutcome {
+	if p.results == nil {
+		p.results = make(map[snapshot.Hash]*ledger.AttemptOutcome, len(p.all))
+		for _, a := range p.all {
+			if !a.Out.IsZero() {
+				p.results[a.Out] = a
+			}
+		}
+	}
+	return p.results
+}
+
+// outcome returns what was recorded for a row, and the files it left. The
+// attempt is that of the row, nil when it has none.
+func (p *past) outcome(ctx context.Context, row *snapshot.Row, a *ledger.AttemptOutcome) (out string, left files, err error) {
 	out = p.outs[row.Out]
-	a := p.attempt(row.Key, row)
-	if out == nil && a != nil && a.Out == row.Out {
+	own := a != nil && a.Out == row.Out
+	if out == "" && own {
 		out, _ = a.Inline()
 	}
-	if out != nil && row.Tree == "" {
+	if out != "" && row.Tree == "" {
 		return out, left, nil
 	}
 	err = p.db.View(ctx, func(tx *ledger.Tx) error {
-		if out == nil && a != nil && a.Out == row.Out {
-			if out, err = tx.AttemptOutput(*a); err != nil {
+		if out == "" {
+			if out, err = outcomeBody(tx, row, a, own); err != nil {
 				return err
-			}
-		}
-		if out == nil {
-			if out, err = tx.Content(row.Out); err != nil {
-				return fmt.Errorf("its recorded outcome %s: %w", row.Out.Short(), err)
 			}
 		}
 		if row.Tree == "" {
@@ -194,8 +208,23 @@ func (p *past) outcome(ctx context.Context, row snapshot.Row) (out []byte, left 
 	return out, left, err
 }
 
+// outcomeBody reads an outcome that is long, or that no attempt came to.
+func outcomeBody(tx *ledger.Tx, row *snapshot.Row, a *ledger.AttemptOutcome, own bool) (string, error) {
+	if own {
+		b, err := tx.OutcomeBody(a)
+		if b != nil || err != nil {
+			return string(b), err
+		}
+	}
+	b, err := tx.Content(row.Out)
+	if err != nil {
+		return "", fmt.Errorf("its recorded outcome %s: %w", row.Out.Short(), err)
+	}
+	return string(b), nil
+}
+
 // treeFiles finds the commit that has the tree an attempt has left.
-func treeFiles(tx *ledger.Tx, a *ledger.Attempt, tree string) (files, error) {
+func treeFiles(tx *ledger.Tx, a *ledger.AttemptOutcome, tree string) (files, error) {
 	if a == nil {
 		return files{}, fmt.Errorf("no attempt has left the tree %.12s", tree)
 	}
@@ -214,8 +243,8 @@ func treeFiles(tx *ledger.Tx, a *ledger.Attempt, tree string) (files, error) {
 // again adds to a job what was tried before.
 func (p *past) again(j *job) {
 	id := j.task.id
-	j.number = p.numbers[id] + 1
-	for _, a := range p.attempts[id] {
+	j.number = p.tasks[id].highest + 1
+	for _, a := range p.tasks[id].on {
 		if a.Number <= p.resets[id] || a.Input != j.input {
 			continue
 		}
@@ -223,7 +252,7 @@ func (p *past) again(j *job) {
 		case ledger.OutcomeFailed:
 			j.tried++
 		case ledger.OutcomeInterrupted, "":
-			if a.Number == p.numbers[id] {
+			if a.Number == p.tasks[id].highest {
 				j.reopen, j.number = a, a.Number
 			}
 		}
@@ -234,32 +263,41 @@ func (p *past) again(j *job) {
 	j.tried = min(j.tried, j.task.decl.Retry.attempts()-1)
 }
 
-// reset takes the outcomes of tasks that have to run again out of what is
-// served. It returns the note of it.
-func (p *past) reset() resetNote {
+// toReset are the tasks that have to run again: those that stopped the run, that
+// gave way to another, or that were told to.
+func (p *past) toReset() resetNote {
 	n := resetNote{Tasks: map[string]int{}}
 	for _, id := range p.halted {
-		if row, ok := p.rows[id]; ok && row.State.Settled() && row.State != snapshot.Done {
-			n.Tasks[id] = p.numbers[id]
+		if row, ok := p.set.Get(id); ok && row.State.Settled() && row.State != snapshot.Done {
+			n.Tasks[id] = p.tasks[id].highest
 		}
 	}
-	for id, row := range p.rows {
-		if row.State == snapshot.Cancelled {
-			n.Tasks[id] = p.numbers[id]
-		}
+	for _, id := range p.set.InState(snapshot.Cancelled) {
+		n.Tasks[id] = p.tasks[id].highest
 	}
 	for id, number := range p.forced {
-		if row, ok := p.rows[id]; ok && row.State.Settled() && int(row.Attempt) > number && !row.Carried {
-			delete(p.forced, id) // it has
-			continue
+		if row, ok := p.set.Get(id); !ok || !row.State.Settled() || int(row.Attempt) <= number || row.Carried {
+			n.Tasks[id] = number // it has not since
 		}
-		n.Tasks[id] = number
+	}
+	return n
+}
+
+// reset takes the outcomes of tasks that have to run again out of what is
+// served.
+func (p *past) reset(n resetNote) {
+	for id := range p.forced {
+		if _, ok := n.Tasks[id]; !ok {
+			delete(p.forced, id)
+		}
+	}
+	if len(n.Tasks) > 0 {
+		p.set = p.set.Clone()
 	}
 	for id := range n.Tasks {
-		delete(p.rows, id)
+		p.set.Delete(id)
 		p.resets[id] = n.Tasks[id]
 		delete(p.retries, id)
 		delete(p.timers, id)
 	}
-	return n
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sort"
 
+	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/snapshot"
 )
 
@@ -31,6 +32,10 @@ type PreviewTask struct {
 	What  string
 	At    string
 	Reset bool // it has failed, and is tried again
+
+	// Stands are the effects that it would make again, when it will run, or may
+	// make again.
+	Stands []ledger.Effect
 }
 
 // Look says what resuming a run would run again and what it would keep, with
@@ -45,7 +50,11 @@ func Look(ctx context.Context, o Options, run int64, ro ResumeOptions) (*Preview
 		return nil, err
 	}
 	before := e.head.Set
-	reset := e.past.reset()
+	for _, id := range ro.Forced {
+		e.past.forced[id] = e.past.tasks[id].highest
+	}
+	reset := e.past.toReset()
+	e.past.reset(reset)
 	e.opt.edited, e.opt.carries = true, true
 	e.main.base.start = e.past.start
 	e.fixed(p.definition())
@@ -55,7 +64,8 @@ func Look(ctx context.Context, o Options, run int64, ro ResumeOptions) (*Preview
 	out := &Preview{Run: run}
 	for _, t := range e.order {
 		_, again := reset.Tasks[t.id]
-		out.Tasks = append(out.Tasks, PreviewTask{ID: t.id, Kind: t.decl.Kind, At: t.decl.At, Reset: again, What: e.fate(t, before)})
+		what := e.fate(t, before)
+		out.Tasks = append(out.Tasks, PreviewTask{ID: t.id, Kind: t.decl.Kind, At: t.decl.At, Reset: again, What: what, Stands: e.stands(t, what)})
 	}
 	var rest []string
 	for row := range before.Rows() {

@@ -64,9 +64,9 @@ func (e *engine) atOnce(ctx context.Context, t *task) (*outcome, error) {
 	}
 	if t.decl.Kind == KindSignal && t.input != input {
 		t.input = input
-		e.dirty[t] = true
+		e.touch(t)
 	}
-	if e.rendering && !e.opt.edited || e.halted() {
+	if e.strictly() || e.halted() {
 		return nil, nil
 	}
 	if out, err := e.carry(ctx, t, input); out != nil || err != nil || e.rendering {
@@ -84,10 +84,10 @@ func (e *engine) gaveWay(ctx context.Context, t *task) (*outcome, error) {
 		return out, err
 	}
 	out = ended(snapshot.Cancelled, value.Failure{Type: "cancelled", Message: "another one won the race"})
-	switch row := e.past.row(t); {
-	case row != nil && row.State == snapshot.Cancelled:
+	switch row, ok := e.past.row(t); {
+	case ok && row.State == snapshot.Cancelled:
 		t.input, t.attempt, t.noted = row.Input, row.Attempt, true
-	case e.rendering && !e.opt.edited:
+	case e.strictly():
 		return nil, nil
 	}
 	return out, nil
@@ -135,6 +135,9 @@ func (t *task) failedRef() *task {
 
 // digestOf is the input digest of a task that is fed, over a tree.
 func (t *task) digestOf(tree string) snapshot.Hash {
+	if len(t.refs) == 0 {
+		return t.decl.input(nil, tree)
+	}
 	return t.decl.input(func(id string) ([32]byte, bool) {
 		for _, r := range t.refs {
 			if r.id == id && r.out != nil {
@@ -169,19 +172,20 @@ func (t *task) over(tree string) string {
 // order of those that have, or all have failed. Who has won once has won.
 func (e *engine) winner(t *task) *outcome {
 	open, won := false, -1
-	runners, row := t.runners(), e.past.row(t)
+	runners := t.runners()
+	row, recorded := e.past.row(t)
 	for i, r := range runners {
 		switch {
 		case r.out == nil:
 			open = true
-		case r.out.ok() && row != nil && row.Input == t.wonBy(r):
+		case r.out.ok() && recorded && row.Input == t.wonBy(r):
 			return e.win(t, i, runners)
 		case r.out.ok() && won < 0:
 			won = i
 		}
 	}
 	switch {
-	case won >= 0 && (!open || row == nil || !e.rendering && e.caught):
+	case won >= 0 && (!open || !recorded || !e.rendering && e.caught):
 		return e.win(t, won, runners)
 	case open:
 		return nil
@@ -277,21 +281,18 @@ func number(v value.V) float64 {
 }
 
 // startReady begins attempts of what is ready, as many at once as is allowed.
-func (e *engine) startReady(ctx context.Context) {
+func (e *engine) startReady(ctx context.Context) (begun []dispatch) {
 	for _, t := range e.open {
 		if e.inflight >= e.opt.jobs() {
-			return
+			break
 		}
-		if t.out != nil || t.going || t.decl.run == nil || t.lost || !t.fed() || t.failedRef() != nil || !t.free() {
+		if t.out != nil || t.going || t.stands != nil || t.decl.run == nil || t.lost || !t.fed() || t.failedRef() != nil || !t.free() {
 			continue
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		t.going, t.cancel = true, cancel
 		e.inflight++
-		j := e.job(t)
-		go func() {
-			defer cancel(nil)
-			e.ends <- e.attempts(ctx, j)
-		}()
+		begun = append(begun, dispatch{ctx, cancel, e.job(t)})
 	}
+	return begun
 }

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"errors"
 
 	"github.com/retcon-dev/retcon/snapshot"
 	"github.com/retcon-dev/retcon/workflow/internal/value"
@@ -49,6 +50,84 @@ func (e *engine) render(ctx context.Context, b body) (*snapshot.Set, error) {
 		set.Put(r)
 	}
 	return set, nil
+}
+
+// strictly tells that only what was recorded may settle.
+func (e *engine) strictly() bool { return e.proving || e.rendering && !e.opt.edited }
+
+// prove runs the body as far as what was recorded leads it, and holds its graph
+// to the newest frame. Its lines go on from there when the run does: a run that
+// is resumed is rendered once. Nothing is written.
+func (e *engine) prove(ctx context.Context, b body) error {
+	e.proving = true
+	e.launch(ctx, b)
+	err := e.settleRecorded(ctx)
+	switch {
+	case err != nil:
+	case e.bodyErr != nil && !halts(e.bodyErr):
+		err = e.bodyErr
+	case !e.same():
+		// What is reported is the first difference in the order of the body, which
+		// lines side by side don't have.
+		if err = e.strict(ctx, b); err == nil {
+			err = errors.New("BUG: a body gave another graph while it ran than in a render")
+		}
+	}
+	if err != nil {
+		return errors.Join(err, e.abandon(err))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.proving, e.proved = false, true
+	for _, p := range e.untold {
+		e.tell(p)
+	}
+	e.untold = nil
+	return nil
+}
+
+// settleRecorded settles what was recorded until the lines get no further.
+func (e *engine) settleRecorded(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for moved := true; moved; {
+		for e.running > 0 {
+			e.quiet.Wait()
+		}
+		var err error
+		if moved, err = e.settleReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same tells that the graph is that of the newest frame, and forgets that it
+// has changed: it has not, since then. The definition's row is left out: what
+// the body does is held to the frame, not how it is written.
+func (e *engine) same() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, t := range e.order {
+		if r := t.row(); !e.head.Set.Has(&r) {
+			return false
+		}
+		n++
+	}
+	for key, r := range e.extra {
+		has := e.head.Set.Has(&r)
+		if _, there := e.head.Set.Get(key); has || key == keyDefinition && there {
+			n++
+		} else {
+			return false
+		}
+		if has {
+			delete(e.extra, key)
+		}
+	}
+	e.undirty()
+	return n == e.head.Set.Len()
 }
 
 // diverged compares a render with the frame it was to give again, and reports

@@ -2,36 +2,41 @@ package workflow_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
+	"github.com/retcon-dev/retcon/ledger"
 	"github.com/retcon-dev/retcon/workflow"
 )
 
-// BenchmarkReplay resumes a run of 1,000 steps whose last one fails whenever it
-// is tried.
+// BenchmarkReplay resumes a run of 1,000 steps which is interrupted in the last
+// one whenever it gets there.
 func BenchmarkReplay(b *testing.B) {
 	l := newLab(b)
 	l.opt.On = nil
 	payload := strings.Repeat("x", 250)
+	var interrupt func()
 	p := workflow.GoProgram{Name: "steps", Version: "1", Body: func(w *workflow.Context) (any, error) {
 		for i := range 1000 {
-			workflow.Do(w, "step", func(_ context.Context, i int) (string, error) {
+			workflow.Do(w, "step", func(ctx context.Context, i int) (string, error) {
 				if i == 999 {
-					return "", errors.New("again")
+					interrupt()
 				}
-				return payload, nil
+				return payload, ctx.Err()
 			}, i, workflow.TaskOptions{}).Out()
 		}
 		return nil, nil
 	}}
-	if _, err := workflow.StartGo(ctx, l.opt, p, "", nil); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := workflow.ResumeGo(ctx, l.opt, 1, p); err != nil {
-			b.Fatal(err)
+	run := func(how func(ctx context.Context) (*workflow.Result, error)) {
+		inside, cancel := context.WithCancel(ctx)
+		defer cancel()
+		interrupt = cancel
+		if r, err := how(inside); err != nil || r.Status != ledger.OutcomeInterrupted {
+			b.Fatal(err, r)
 		}
+	}
+	run(func(ctx context.Context) (*workflow.Result, error) { return workflow.StartGo(ctx, l.opt, p, "", nil) })
+	for b.Loop() {
+		run(func(ctx context.Context) (*workflow.Result, error) { return workflow.ResumeGo(ctx, l.opt, 1, p) })
 	}
 }

@@ -99,7 +99,7 @@ func start(ctx context.Context, o Options, b body, name string) (*Result, error)
 		return nil, err
 	}
 	in := succeeded(o.Input)
-	contents := append(def.contents(), ledger.Prepare(in.bytes))
+	contents := append(def.contents(), ledger.Prepare(in.encoded()))
 	err := o.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		row, err := o.Recorder.Ensure(tx)
 		if err != nil {
@@ -164,6 +164,9 @@ func (e *engine) conduct(ctx context.Context, b body) (*Result, error) {
 		r.Status, r.Value = ledger.OutcomeOK, e.result
 	case errors.Is(e.bodyErr, errParked):
 		r.Status = StatusWaiting
+	case errors.Is(e.bodyErr, errStanding):
+		err = e.blocked()
+		r.Status, r.Err = ledger.OutcomeInterrupted, err
 	case errors.Is(e.bodyErr, ErrInterrupted):
 		r.Status, r.Err = ledger.OutcomeInterrupted, e.bodyErr
 	default:
@@ -213,10 +216,17 @@ func (e *engine) halt(r *Result) error {
 		}
 	}
 	e.events = append(e.events, event(EventHalted, "", n))
-	if len(e.revoked) > 0 {
-		e.events = append(e.events, event(EventForced, "", resetNote{Tasks: e.revoked}))
+	if len(e.revoked) == 0 {
+		return e.flush(context.Background())
 	}
-	return e.flush(context.Background())
+	events := append(e.events, event(EventForced, "", resetNote{Tasks: e.revoked}))
+	e.events = nil
+	return e.opt.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
+		if err := e.annulled(tx, e.revoked); err != nil {
+			return err
+		}
+		return tx.AppendEvents(e.branch, events)
+	})
 }
 
 // revoke says that a task's result does not stand any more: it was undone, by
@@ -262,7 +272,7 @@ func (e *engine) clear(ctx context.Context) error {
 
 // states lists the tasks in the order of the body.
 func (e *engine) states() []TaskState {
-	var all []TaskState
+	all := make([]TaskState, 0, len(e.order))
 	for _, t := range e.order {
 		s := TaskState{ID: t.id, Kind: t.decl.Kind, At: t.decl.At, Attempt: int(t.attempt), Carried: t.carried}
 		if t.out != nil {
@@ -286,6 +296,9 @@ func halts(err error) bool {
 type ResumeOptions struct {
 	// Program is what is run; nil for the definition the run is pinned to.
 	Program *Program
+
+	// Forced are tasks that run again, in a preview of letting them.
+	Forced []string
 }
 
 // Resume goes on with a run that was halted, interrupted or left waiting. What
@@ -293,7 +306,8 @@ type ResumeOptions struct {
 // the digests of its tasks decide what is kept.
 //
 // It fails with *FinishedError, *LiveError or *DivergedError, when the pinned
-// definition does not give the recorded frame again.
+// definition does not give the recorded frame again, and with a *StandingError
+// when it has stopped before what was done outside.
 func Resume(ctx context.Context, o Options, run int64, ro ResumeOptions) (*Result, error) {
 	if ro.Program != nil {
 		return resume(ctx, o, run, ro.Program.p, true)
@@ -312,10 +326,17 @@ func resume(ctx context.Context, o Options, run int64, b body, edited bool) (*Re
 	if e.run.Status == ledger.OutcomeOK && same {
 		return nil, &FinishedError{Run: run}
 	}
-	if same && !edited {
-		if err := e.strict(ctx, p); err != nil {
-			return nil, err
-		}
+	note := e.past.toReset()
+	e.fixed(p.definition())
+	switch {
+	case !same || edited:
+	case len(note.Tasks) > 0: // the run goes on from another graph than the recorded one
+		err = e.strict(ctx, p)
+	default:
+		err = e.prove(ctx, p)
+	}
+	if err != nil {
+		return nil, err
 	}
 	err = o.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		if err := e.lease(tx, e.run.WorktreeID); err != nil {
@@ -332,15 +353,14 @@ func resume(ctx context.Context, o Options, run int64, b body, edited bool) (*Re
 		return tx.SetRunStatus(run, ledger.StatusRunning)
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.abandon(err))
 	}
 	e.opt.edited, e.opt.carries, e.begin = true, true, o.Now()
-	note := e.past.reset()
+	e.past.reset(note)
 	e.events = append(e.events, event(EventResumed, "", map[string]string{"def": p.definition().Hash.String()}))
 	if len(note.Tasks) > 0 {
 		e.events = append(e.events, event(EventReset, "", note))
 	}
-	e.fixed(p.definition())
 	return e.conduct(ctx, p)
 }
 
@@ -379,7 +399,7 @@ func openRun(ctx context.Context, o Options, run int64, other body) (*engine, bo
 		if err != nil {
 			return err
 		}
-		if def.Version != "" {
+		if def.IsGo() {
 			return &GoProgramError{Run: run, Name: def.Name}
 		}
 		loaded, err := loadProgram(def, nil)
@@ -395,10 +415,15 @@ func openRun(ctx context.Context, o Options, run int64, other body) (*engine, bo
 		return nil, nil, fmt.Errorf("the input of r%d: %w", run, err)
 	}
 	e.branch = e.head.Branch
+	n := e.head.Set.Len()
+	e.tasks, e.order, e.taken = make(map[string]*task, n), make([]*task, 0, n), make([]int64, 0, n)
 	if e.head.Seq < 0 {
 		return nil, nil, &NothingBegunError{Run: run}
 	}
 	if e.past, err = readPast(ctx, o.Ledger, e.run, e.head, e.lineage, e.head.Seq+1); err != nil {
+		return nil, nil, err
+	}
+	if e.past.standing, err = readStanding(ctx, o.Ledger, run, e.head.Set); err != nil {
 		return nil, nil, err
 	}
 	e.main.recorder, e.main.worktree = o.Recorder, e.run.WorktreeID

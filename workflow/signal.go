@@ -57,6 +57,7 @@ type WaitError struct {
 	Name    string
 	Settled bool     // it was waited for, and is not any more
 	Waiting []string // what is waited for
+	Answers []string // of each, a value that fits as JSON; "" where any does, or none is known
 }
 
 func (e *WaitError) Error() string {
@@ -143,7 +144,11 @@ func findWait(tx *ledger.Tx, r ledger.Run, name string) (snapshot.Row, error) {
 		}
 		called := signalName(row.Key)
 		if row.State == snapshot.Waiting {
-			no.Waiting = append(no.Waiting, called)
+			answer := ""
+			if s, _, err := asked(tx, row); err == nil && s != nil { // what can't be read can't be shown
+				answer = exampleOf(s)
+			}
+			no.Waiting, no.Answers = append(no.Waiting, called), append(no.Answers, answer)
 		}
 		if row.Key != name && called != name {
 			continue
@@ -180,24 +185,53 @@ func signalName(id string) string {
 
 // checkAnswer holds a value to the schema of the wait it answers.
 func checkAnswer(tx *ledger.Tx, row snapshot.Row, v value.V) error {
-	b, err := tx.Content(row.Decl)
-	if err != nil {
-		return fmt.Errorf("what %s asks for: %w", row.Key, err)
-	}
-	d, err := decodeDeclared(b)
-	if err != nil {
-		return fmt.Errorf("what %s asks for: %w", row.Key, err)
-	}
-	schema, ok := d.Args.Get("schema")
-	if !ok {
-		return nil
-	}
-	s, err := value.CompileSchema(schema)
-	if err != nil {
+	s, name, err := asked(tx, row)
+	if err != nil || s == nil {
 		return err
 	}
 	for _, bad := range s.Check(v) {
-		return &InputError{What: "signal " + d.Name, Field: bad.Field, Value: string(bad.Value), Origin: "--value", Reason: bad.Problem}
+		return &InputError{What: "signal " + name, Field: bad.Field, Value: string(bad.Value), Origin: "--value", Reason: bad.Problem}
 	}
 	return nil
+}
+
+// asked is the schema of a wait, nil when any answer will do, and what the wait
+// is called.
+func asked(tx *ledger.Tx, row snapshot.Row) (*value.Schema, string, error) {
+	b, err := tx.Content(row.Decl)
+	if err != nil {
+		return nil, "", fmt.Errorf("what %s asks for: %w", row.Key, err)
+	}
+	d, err := decodeDeclared(b)
+	if err != nil {
+		return nil, "", fmt.Errorf("what %s asks for: %w", row.Key, err)
+	}
+	schema, ok := d.Args.Get("schema")
+	if !ok {
+		return nil, d.Name, nil
+	}
+	s, err := value.CompileSchema(schema)
+	return s, d.Name, err
+}
+
+// Answer is a value that a wait takes, as JSON, to show what is asked for: true
+// where any will do, "" where none that fits its schema is found.
+func Answer(tx *ledger.Tx, row snapshot.Row) (string, error) {
+	s, _, err := asked(tx, row)
+	switch {
+	case err != nil:
+		return "", err
+	case s == nil:
+		return "true", nil
+	}
+	return exampleOf(s), nil
+}
+
+// exampleOf is a value that fits a schema, as JSON; "" where none is found.
+func exampleOf(s *value.Schema) string {
+	v, ok := s.Example()
+	if !ok {
+		return ""
+	}
+	return string(value.JSON(v))
 }

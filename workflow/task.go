@@ -30,7 +30,9 @@ type task struct {
 	passed  bool  // its outcome was given to another task
 	lost    bool  // a race
 	noted   bool  // its outcome is in the log
+	dirty   bool  // it is in the engine's list of those
 
+	stands  []ledger.Effect         // in the way of its next attempt
 	going   bool                    // an attempt is under way
 	cancel  context.CancelCauseFunc // of the attempt
 	due     time.Time               // of a timer
@@ -64,8 +66,9 @@ type attemptEnd struct {
 	over    *files   // by a reader, against its declaration
 	outside *outside // found when it began
 	settled settled
-	session string // of an agent
-	err     error  // the engine can't go on
+	session string          // of an agent
+	stands  []ledger.Effect // it was not begun because of them
+	err     error           // the engine can't go on
 }
 
 // outside is a change that nobody in the run made, noticed before a task.

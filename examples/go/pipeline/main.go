@@ -4,10 +4,10 @@
 //	retcon init
 //	go run github.com/retcon-dev/retcon/examples/go/pipeline
 //
-// When it fails it goes on with what is left: run it again with the number it
-// has printed.
+// When it fails it goes on with what is left: run it again with the run it has
+// printed, or with its name.
 //
-//	go run github.com/retcon-dev/retcon/examples/go/pipeline 3
+//	go run github.com/retcon-dev/retcon/examples/go/pipeline r3
 package main
 
 import (
@@ -17,9 +17,10 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
+	"time"
 
+	"github.com/retcon-dev/retcon"
 	"github.com/retcon-dev/retcon/workflow"
 )
 
@@ -106,32 +107,32 @@ func main() {
 
 // run starts the pipeline in the current directory, or goes on with a run of it.
 func run(ctx context.Context, args []string) (err error) {
-	o, closeAll, err := open()
+	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeAll()) }()
-	o.On = func(p workflow.Progress) {
-		if p.Kind == workflow.Started { // what is kept does not start
-			fmt.Printf("%s, attempt %d\n", p.Task, p.Attempt)
-		}
-	}
-	var r *workflow.Result
-	if len(args) > 0 {
-		number, err := strconv.ParseInt(args[0], 10, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not the number of a run", args[0])
-		}
-		r, err = workflow.ResumeGo(ctx, o, number, pipeline)
-		if err != nil {
-			return err
-		}
-	} else if r, err = workflow.StartGo(ctx, o, pipeline, "pipeline", nil); err != nil {
+	w, err := retcon.Open(ctx, retcon.Options{Dir: dir, Env: os.Environ(), Now: time.Now})
+	if err != nil {
 		return err
 	}
-	if r.Err != nil {
-		return fmt.Errorf("run %d: %w", r.Run, r.Err)
+	defer func() { err = errors.Join(err, w.Close()) }()
+	o := retcon.RunOptions{Name: "pipeline", On: func(p retcon.Progress) {
+		if p.Kind == retcon.Started { // what is kept does not start
+			fmt.Printf("%s, attempt %d\n", p.Task, p.Attempt)
+		}
+	}}
+	var r *retcon.RunResult
+	if len(args) > 0 {
+		r, err = w.ResumeProgram(ctx, pipeline, retcon.ResumeOptions{Run: args[0], RunOptions: o})
+	} else {
+		r, err = w.RunProgram(ctx, pipeline, o)
 	}
-	fmt.Println("run", r.Run, "is done")
+	if err != nil {
+		return err
+	}
+	if r.Status != retcon.StatusOK {
+		return fmt.Errorf("%s: %s: %s", r.Run, r.Task, r.Message)
+	}
+	fmt.Println(r.Run, "is done")
 	return nil
 }

@@ -15,8 +15,11 @@ var ErrEncoding = errors.New("not the encoding of a value")
 // Decode is the value that b encodes, and an ErrEncoding when there is none: of
 // all bytes that could be read as some value, only what Encode writes is
 // accepted. The value keeps no part of b.
-func Decode(b []byte) (V, error) {
-	d := decoder{rest: b}
+func Decode(b []byte) (V, error) { return DecodeString(string(b)) }
+
+// DecodeString is Decode of a string, of which the value may keep parts.
+func DecodeString(s string) (V, error) {
+	d := decoder{rest: s}
 	v, err := d.value(0)
 	if err == nil && len(d.rest) > 0 {
 		err = d.bad("%d bytes too many", len(d.rest))
@@ -27,7 +30,7 @@ func Decode(b []byte) (V, error) {
 	return v, nil
 }
 
-type decoder struct{ rest []byte }
+type decoder struct{ rest string }
 
 func (d *decoder) bad(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrEncoding, fmt.Sprintf(format, args...))
@@ -60,8 +63,8 @@ func (d *decoder) value(depth int) (V, error) {
 	case tagString:
 		return d.text()
 	case tagBytes:
-		b, err := d.sized()
-		return append([]byte{}, b...), err
+		b, err := d.text()
+		return []byte(b), err
 	case tagList:
 		return d.list(depth)
 	case tagDict:
@@ -117,11 +120,11 @@ func (d *decoder) dict(depth int) (V, error) {
 }
 
 func (d *decoder) big(negative bool) (V, error) {
-	b, err := d.sized()
+	b, err := d.text()
 	if err != nil {
 		return nil, err
 	}
-	n := new(big.Int).SetBytes(b)
+	n := new(big.Int).SetBytes([]byte(b))
 	if negative {
 		n.Neg(n)
 	}
@@ -155,17 +158,11 @@ func (d *decoder) blob(text bool) (V, error) {
 	return Blob{Hash: hash, Size: int64(size), Text: text}, err
 }
 
-// text reads a length and a string.
+// text reads a length and that many bytes.
 func (d *decoder) text() (string, error) {
-	b, err := d.sized()
-	return string(b), err
-}
-
-// sized reads a length and that many bytes, which belong to the input.
-func (d *decoder) sized() ([]byte, error) {
 	n, err := d.count()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	return d.take(n)
 }
@@ -173,7 +170,7 @@ func (d *decoder) sized() ([]byte, error) {
 // count reads a length or a count. Whatever it counts takes a byte at least, so
 // it is never more than there are bytes.
 func (d *decoder) count() (int, error) {
-	n, size := binary.Uvarint(d.rest)
+	n, size := uvarint(d.rest)
 	if size <= 0 || size > 1 && d.rest[size-1] == 0 {
 		return 0, d.bad("a bad length")
 	}
@@ -184,12 +181,17 @@ func (d *decoder) count() (int, error) {
 	return int(n), nil
 }
 
+// uvarint is that of encoding/binary.
+func uvarint(s string) (n uint64, size int) {
+	var room [binary.MaxVarintLen64]byte
+	return binary.Uvarint(room[:copy(room[:], s)])
+}
+
 func (d *decoder) word() (uint64, error) {
-	b, err := d.take(8)
-	if err != nil {
-		return 0, err
-	}
-	return binary.BigEndian.Uint64(b), nil
+	var b [8]byte
+	s, err := d.take(len(b))
+	copy(b[:], s)
+	return binary.BigEndian.Uint64(b[:]), err
 }
 
 func (d *decoder) hash() (h [32]byte, err error) {
@@ -198,11 +200,11 @@ func (d *decoder) hash() (h [32]byte, err error) {
 	return h, err
 }
 
-func (d *decoder) take(n int) ([]byte, error) {
+func (d *decoder) take(n int) (string, error) {
 	if n > len(d.rest) {
-		return nil, d.bad("cut short")
+		return "", d.bad("cut short")
 	}
-	b := d.rest[:n]
+	s := d.rest[:n]
 	d.rest = d.rest[n:]
-	return b, nil
+	return s, nil
 }

@@ -42,16 +42,16 @@ func Append(dst []byte, v V) []byte {
 		}
 		return append(dst, tagFalse)
 	case int64:
-		return binary.BigEndian.AppendUint64(append(dst, tagInt), uint64(v))
+		return AppendInt(dst, v)
 	case string:
 		return append(appendLen(dst, tagString, len(v)), v...)
 	case []V:
-		dst = appendLen(dst, tagList, len(v))
+		dst = AppendList(dst, len(v))
 		for _, item := range v {
 			dst = Append(dst, item)
 		}
 		return dst
-	case Dict:
+	case Dict: // AppendDict, but calls in a circle would take dst to the heap
 		dst = appendLen(dst, tagDict, len(v.entries))
 		for _, e := range v.entries {
 			dst = append(binary.AppendUvarint(dst, uint64(len(e.Key))), e.Key...)
@@ -72,6 +72,33 @@ func Append(dst []byte, v V) []byte {
 		return appendBig(dst, v)
 	}
 	panic(alien(v))
+}
+
+// AppendList appends the encoding of a list of n values but for the values, which
+// are to be appended next.
+func AppendList(dst []byte, n int) []byte { return appendLen(dst, tagList, n) }
+
+// AppendText appends the encoding of strings, one after the other.
+func AppendText(dst []byte, texts ...string) []byte {
+	for _, s := range texts {
+		dst = append(appendLen(dst, tagString, len(s)), s...)
+	}
+	return dst
+}
+
+// AppendInt appends the encoding of an integer.
+func AppendInt(dst []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, tagInt), uint64(n))
+}
+
+// AppendDict appends the encoding of an object.
+func AppendDict(dst []byte, d Dict) []byte {
+	dst = appendLen(dst, tagDict, len(d.entries))
+	for _, e := range d.entries {
+		dst = append(binary.AppendUvarint(dst, uint64(len(e.Key))), e.Key...)
+		dst = Append(dst, e.Value)
+	}
+	return dst
 }
 
 func appendLen(dst []byte, tag byte, n int) []byte {
@@ -96,7 +123,7 @@ func appendFloat(dst []byte, f float64) []byte {
 
 func appendBig(dst []byte, n *big.Int) []byte {
 	if n.IsInt64() {
-		return Append(dst, n.Int64())
+		return AppendInt(dst, n.Int64())
 	}
 	tag := byte(tagPlus)
 	if n.Sign() < 0 {

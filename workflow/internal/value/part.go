@@ -2,30 +2,30 @@ package value
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
 // Refs are the tasks that v refers to, each once, in order.
 func Refs(v V) []string {
-	seen := map[string]bool{}
-	collect(v, seen)
-	return slices.Sorted(maps.Keys(seen))
+	seen := collect(v, nil)
+	slices.Sort(seen)
+	return slices.Compact(seen)
 }
 
-func collect(v V, seen map[string]bool) {
+func collect(v V, seen []string) []string {
 	switch v := v.(type) {
 	case Ref:
-		seen[v.Task] = true
+		seen = append(seen, v.Task)
 	case []V:
 		for _, item := range v {
-			collect(item, seen)
+			seen = collect(item, seen)
 		}
 	case Dict:
 		for _, e := range v.entries {
-			collect(e.Value, seen)
+			seen = collect(e.Value, seen)
 		}
 	}
+	return seen
 }
 
 // Resolve is v with the Output of each task in place of its Ref. A Ref stays

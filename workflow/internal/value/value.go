@@ -2,9 +2,9 @@ package value
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"math"
 	"math/big"
+	"reflect"
 )
 
 // V is a canonical value, one of
@@ -136,4 +136,6 @@ func kind(v V) string {
 }
 
 // alien is what to panic with when v is no value.
-func alien(v any) string { return fmt.Sprintf("BUG: a %T is not a canonical value", v) }
+func alien(v any) string {
+	return "BUG: a " + reflect.TypeOf(v).String() + " is not a canonical value"
+}
