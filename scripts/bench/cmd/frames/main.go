@@ -25,7 +25,7 @@ func main() {
 
 func run(ctx context.Context, g *ground.Ground) error {
 	f := &frames{g}
-	for _, part := range []func(context.Context) error{f.bytes, f.appends, f.langgraph, f.loads, f.lengths, f.processes} {
+	for _, part := range []func(context.Context) error{f.bytes, f.appends, f.langgraph, f.loads, f.lengths, f.travels, f.processes} {
 		if err := part(ctx); err != nil {
 			return err
 		}

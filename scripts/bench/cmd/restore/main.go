@@ -29,7 +29,7 @@ func run(ctx context.Context, g *ground.Ground) error {
 			return err
 		}
 		r.commit = c.Commit
-		for _, part := range []func(context.Context) error{r.differing, r.tree, r.command} {
+		for _, part := range []func(context.Context) error{r.differing, r.tree, r.command, r.rewind} {
 			if err := part(ctx); err != nil {
 				return err
 			}

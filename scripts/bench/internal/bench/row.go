@@ -30,6 +30,7 @@ type Quantity struct {
 // The quantities.
 var (
 	Wall   = Quantity{"s", func(u Usage) float64 { return u.Wall.Seconds() }}
+	CPU    = Quantity{"s", func(u Usage) float64 { return u.CPU.Seconds() }}
 	Memory = Quantity{"B", func(u Usage) float64 { return float64(u.Peak) }}
 )
 

@@ -37,6 +37,7 @@ type Command struct {
 	Dir  string
 	Env  []string // all of it: nothing is inherited
 	Args []string
+	In   []byte // what it can read; nothing when nil
 }
 
 // Run runs the command to its end. It returns what it wrote to stdout. The
@@ -45,6 +46,9 @@ func (c Command) Run(ctx context.Context) ([]byte, Usage, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, &stdout, &stderr
+	if c.In != nil {
+		cmd.Stdin = bytes.NewReader(c.In)
+	}
 	began := time.Now()
 	err := cmd.Run()
 	u := Usage{Wall: time.Since(began)}

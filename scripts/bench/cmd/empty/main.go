@@ -1,0 +1,4 @@
+// Command empty does nothing: so much takes any process.
+package main
+
+func main() {}
