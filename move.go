@@ -179,5 +179,5 @@ func (w *Workspace) mover(ctx context.Context) (*timeline.Mover, error) {
 		return nil, err
 	}
 	return &timeline.Mover{W: w.vcs, DB: db, WorktreeID: row.ID, Actor: actor, Owner: w.owner(),
-		Alive: checkpoint.Alive, Now: w.opt.Now, Progress: w.progress, Handlers: w.handlers()}, nil
+		Alive: checkpoint.Alive, Now: w.opt.Now, Progress: w.progress, Handlers: w.handlers(), Strays: w.strays}, nil
 }

@@ -31,6 +31,10 @@ type Mover struct {
 	Now        func() time.Time
 	Progress   func(stage string, done, total int) // may be nil
 	Handlers   sideeffect.Handlers                 // undo what was done outside
+
+	// Strays, if set, are warnings of processes that still work in the worktree
+	// though their run does not go on.
+	Strays func(context.Context) []string
 }
 
 // Request is a move as asked for.

@@ -115,6 +115,9 @@ func (m *Mover) plan(ctx context.Context, r Request, now *vcs.Capture) (*Plan, e
 	}
 	p.seal()
 	p.Reason = r.Reason
+	if m.Strays != nil {
+		p.Warnings = append(p.Warnings, m.Strays(ctx)...) // they come and go, and make no other plan
+	}
 	return p, nil
 }
 
