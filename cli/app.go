@@ -153,23 +153,10 @@ func prepare(parent string, command *cli.Command) {
 	full := parent + " " + command.Name
 	command.HideHelp = true // "retcon restore help" is a checkpoint called help
 	command.OnUsageError = usageError
-	for _, f := range command.Flags {
-		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() {
-			panic("BUG: " + full + ": the library answers a missing required flag with its help on stdout; check it in the action")
-		}
-		for _, shared := range sharedFlags() {
-			if lookup([]cli.Flag{f}, shared.Names()[0]) != nil {
-				panic("BUG: " + full + " declares --" + shared.Names()[0] + " again")
-			}
-		}
-	}
 	for _, sub := range command.Subcommands {
 		prepare(full, sub)
 	}
 	if len(command.Subcommands) > 0 && command.Action == nil {
-		if len(command.Flags) > 0 {
-			panic("BUG: " + full + " is a group; its commands have the flags")
-		}
 		return
 	}
 	least, most := arity(command.ArgsUsage)

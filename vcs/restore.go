@@ -2,6 +2,7 @@ package vcs
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strconv"
 )
@@ -9,7 +10,8 @@ import (
 // Restore makes the worktree what target says, by one held, captured, staged,
 // swapped and verified move without a ledger. It returns the commit of the
 // worktree as it was. Paths that target does not know the content of are left
-// alone, as are ignored ones.
+// alone, as are ignored ones. When somebody writes to one of the paths meanwhile,
+// all is taken back.
 func (w *Worktree) Restore(ctx context.Context, target Commit) (before Commit, changed int, err error) {
 	release, err := w.Hold(ctx)
 	if err != nil {
@@ -36,6 +38,13 @@ func (w *Worktree) Restore(ctx context.Context, target Commit) (before Commit, c
 	n, err := s.Verify(ctx)
 	if err != nil {
 		return c.Commit, n, err
+	}
+	rescued, paths, err := s.Rescue(ctx, false)
+	if err == nil && rescued != "" { // there is nobody to tell what it is called
+		err = fmt.Errorf("restore %s: somebody has written to it meanwhile", paths[0])
+	}
+	if err != nil {
+		return c.Commit, 0, s.TakeBack(err)
 	}
 	return c.Commit, n, s.Settle()
 }
