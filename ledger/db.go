@@ -43,6 +43,7 @@ type DB struct {
 
 	update, commit, view *sql.DB
 	closed               atomic.Bool
+	idleLock             atomic.Pointer[os.File] // of lockWriters; nil while somebody has it
 	keyframes            int
 	processes            sync.Map // from Owner to its number
 }
@@ -280,6 +281,7 @@ func (db *DB) Close() error {
 	if db.closed.Swap(true) {
 		return nil
 	}
+	db.closeLock()
 	var errs []error
 	for _, h := range []*sql.DB{db.view, db.commit, db.update} {
 		if h != nil {

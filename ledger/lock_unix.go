@@ -17,15 +17,18 @@ import (
 const lockName = "write.lock"
 
 // lockWriters waits until this call alone holds the write lock, as long as
-// patience allows, and returns the function that lets go. Each call opens the file anew, so that callers in
-// one process exclude each other as processes do.
+// patience allows, and returns the function that lets go. Calls that overlap
+// have the file open on their own, so that callers in one process exclude each
+// other as processes do.
 func (db *DB) lockWriters(ctx context.Context, patience time.Duration) (unlock func(), err error) {
 	path := filepath.Join(filepath.Dir(db.path), lockName)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+	f := db.idleLock.Swap(nil)
+	if f == nil {
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return nil, err
+		}
 	}
-	unlock = func() { release(f) }
+	unlock = func() { db.release(f) }
 	switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err {
 	case nil:
 		return unlock, nil
@@ -51,15 +54,29 @@ func (db *DB) lockWriters(ctx context.Context, patience time.Duration) (unlock f
 	case <-timeout.C:
 		err = &LockedError{Resource: path}
 	}
-	go func() { <-got; release(f) }() // the wait can't be called off, only given back
+	go func() { <-got; db.release(f) }() // the wait can't be called off, only given back
 	return nil, err
 }
 
-// release gives the lock back and closes its file. Closing alone would not do
-// while a child that is just being started still has a copy of the descriptor.
-func release(f *os.File) {
-	_ = flock(f, unix.LOCK_UN) // nothing to do about it: the close comes next
-	f.Close()
+// release gives the lock back, and keeps one file for the next who asks. Closing
+// alone would not do while a child that is just being started still has a copy
+// of the descriptor.
+func (db *DB) release(f *os.File) {
+	err := flock(f, unix.LOCK_UN)
+	if err == nil && !db.closed.Load() && db.idleLock.CompareAndSwap(nil, f) {
+		if db.closed.Load() {
+			db.closeLock()
+		}
+		return
+	}
+	f.Close() // which gives it back, whatever kept the other way from it
+}
+
+// closeLock closes the file that is kept.
+func (db *DB) closeLock() {
+	if f := db.idleLock.Swap(nil); f != nil {
+		f.Close()
+	}
 }
 
 func flock(f *os.File, how int) error {
