@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/retcon-dev/retcon"
 )
@@ -124,10 +125,19 @@ func above(parent int) (pids []int) {
 
 // process is the name of a process, and the number of the one above it.
 func process(pid int) (name string, above int, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// Without an os.File: that would be registered with the poller first, and an
+	// agent waits for each of these.
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", 0, err
 	}
+	defer unix.Close(fd)
+	var line [1024]byte // it is some 300 long, and comes in one piece
+	n, err := unix.Read(fd, line[:])
+	if err != nil {
+		return "", 0, err
+	}
+	text := line[:n]
 	// The name, in parentheses, may hold anything: take it from the end.
 	head, rest, _ := cutLast(string(text), ")")
 	_, name, _ = strings.Cut(head, "(")

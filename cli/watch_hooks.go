@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -94,7 +95,7 @@ const hookPatience = 5 * time.Second
 func (s *hookServer) serve(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetReadDeadline(s.c.Now().Add(hookPatience))
-	call, err := handover.ReadCall(conn)
+	call, err := handover.ReadCall(bufio.NewReader(conn))
 	if err != nil || !s.fits(call) {
 		_, _ = conn.Write([]byte{handover.Refused})
 		return
