@@ -1,7 +1,6 @@
 package retcon
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -128,20 +127,5 @@ func settleAs(tx *ledger.Tx, row ledger.Effect, now sideeffect.Effect) error {
 	if now.Status == sideeffect.Intended {
 		return nil
 	}
-	_, err := tx.Settle(row.ID, now.Status, func(e *sideeffect.Effect) {
-		if now.Output != "" {
-			e.Output = now.Output
-		}
-		for name, v := range now.Fields {
-			if e.Fields == nil {
-				e.Fields = map[string]string{}
-			}
-			e.Fields[name] = v
-		}
-	})
-	var known *sideeffect.TransitionError
-	if errors.As(err, &known) {
-		return nil // somebody has said meanwhile what came of it, and that stands
-	}
-	return err
+	return tx.SettleAs(row.ID, now)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/retcon-dev/retcon/internal/crash"
@@ -169,6 +170,25 @@ func (tx *Tx) Settle(id int64, to sideeffect.Status, find func(*sideeffect.Effec
 		return now, err
 	}
 	return now, tx.Flag(now.RunID, now.CompOp, id, fmt.Sprintf("effect %d, %s, ended after it was %s", id, now.name(), now.Comp))
+}
+
+// SettleAs gives an effect the outcome of another, with its output and its
+// fields. What somebody has said meanwhile came of it stands.
+func (tx *Tx) SettleAs(id int64, e sideeffect.Effect) error {
+	_, err := tx.Settle(id, e.Status, func(now *sideeffect.Effect) {
+		if e.Output != "" {
+			now.Output = e.Output
+		}
+		if now.Fields == nil && len(e.Fields) > 0 {
+			now.Fields = map[string]string{}
+		}
+		maps.Copy(now.Fields, e.Fields)
+	})
+	var known *sideeffect.TransitionError
+	if errors.As(err, &known) {
+		return nil
+	}
+	return err
 }
 
 // Describe changes what is known of an effect that was neither compensated nor

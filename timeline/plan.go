@@ -200,13 +200,21 @@ func (p *Plan) clearFolders(f facts) {
 			p.Kept = slices.DeleteFunc(p.Kept, func(n Note) bool { return n.Path == c.Path })
 		}
 	}
+	p.withdraw(stays, f.policy, func(what string) string {
+		return "is a folder now, with " + what + " in it, which is not this run's"
+	})
+}
+
+// withdraw takes steps out of the plan that can't be carried out, by path, and
+// notes why.
+func (p *Plan) withdraw(steps map[string]string, policy string, why func(string) string) {
 	p.Changes = slices.DeleteFunc(p.Changes, func(s Step) bool {
-		what, ok := stays[s.Path]
+		by, ok := steps[s.Path]
 		if !ok {
 			return false
 		}
-		note := Note{s.Path, "is a folder now, with " + what + " in it, which is not this run's"}
-		if f.policy == Mine {
+		note := Note{s.Path, why(by)}
+		if policy == Mine {
 			p.Kept = append(p.Kept, note)
 		} else {
 			p.Conflicts = append(p.Conflicts, note)
@@ -227,18 +235,8 @@ func (p *Plan) addFolders(f facts) {
 		p.Changes = append(p.Changes, Step{FileChange: c, Action: action(c)})
 		p.Kept = slices.DeleteFunc(p.Kept, func(n Note) bool { return n.Path == c.Path })
 	}
-	p.Changes = slices.DeleteFunc(p.Changes, func(s Step) bool {
-		by, ok := blocked[s.Path]
-		if !ok {
-			return false
-		}
-		note := Note{s.Path, "its folder " + by + " is something else now, and not by this run"}
-		if f.policy == Mine {
-			p.Kept = append(p.Kept, note)
-		} else {
-			p.Conflicts = append(p.Conflicts, note)
-		}
-		return true
+	p.withdraw(blocked, f.policy, func(by string) string {
+		return "its folder " + by + " is something else now, and not by this run"
 	})
 }
 

@@ -161,23 +161,7 @@ func (m made) settle(tx *ledger.Tx, now sideeffect.Effect) error {
 	if now.Status == sideeffect.Intended {
 		now.Status = sideeffect.Unknown
 	}
-	clean := checkpoint.RedactEffect(redactor(), now)
-	_, err := tx.Settle(m.row.ID, now.Status, func(e *sideeffect.Effect) {
-		if clean.Output != "" {
-			e.Output = clean.Output
-		}
-		for name, v := range clean.Fields {
-			if e.Fields == nil {
-				e.Fields = map[string]string{}
-			}
-			e.Fields[name] = v
-		}
-	})
-	var known *sideeffect.TransitionError
-	if errors.As(err, &known) {
-		return nil // somebody has said meanwhile what came of it, and that stands
-	}
-	return err
+	return tx.SettleAs(m.row.ID, checkpoint.RedactEffect(redactor(), now))
 }
 
 // came is what came of a task that is one effect. A command that ends with an
