@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const buckets = 256
@@ -209,18 +210,48 @@ func (s *Set) Root() Hash {
 	top := append(room[:0], 1)
 	top = append(top, "retcon.state.v1"...)
 	top = binary.AppendUvarint(top, uint64(s.n))
-	var rows [4096]byte // enough for most buckets
-	scratch := rows[:0]
+	s.sum()
 	for i, b := range s.buckets {
 		if b == nil || len(b.items) == 0 {
 			continue
 		}
-		scratch = b.sum(scratch)
 		top = append(top, byte(i))
 		top = append(top, b.hash[:]...)
 	}
 	s.root, s.rooted = sha256.Sum256(top), true
 	return s.root
+}
+
+// crowd is how many rows are hashed on two cores: those of a state that was
+// just loaded, and not those that a frame changes.
+const crowd = 4096
+
+// sum computes the hashes of buckets that are not known.
+func (s *Set) sum() {
+	rows := 0
+	for _, b := range s.buckets {
+		if b != nil && !b.hashed {
+			rows += len(b.items)
+		}
+	}
+	if rows < crowd {
+		sumBuckets(s.buckets[:])
+		return
+	}
+	var other sync.WaitGroup
+	other.Go(func() { sumBuckets(s.buckets[:buckets/2]) })
+	sumBuckets(s.buckets[buckets/2:])
+	other.Wait()
+}
+
+func sumBuckets(all []*bucket) {
+	var rows [4096]byte // enough for most buckets
+	scratch := rows[:0]
+	for _, b := range all {
+		if b != nil && len(b.items) > 0 {
+			scratch = b.sum(scratch)
+		}
+	}
 }
 
 // sum computes the bucket's hash unless it is known. It uses scratch and returns

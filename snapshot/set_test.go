@@ -338,3 +338,21 @@ func TestInState(t *testing.T) {
 	assert.Equal(t, []string{"b", "d"}, cancelled)
 	assert.Equal(t, []string{"c"}, s.InState(Pending), "which has no field of its own")
 }
+
+// A large state has the root that it has when it grows row by row.
+func TestRootOfManyRows(t *testing.T) {
+	whole, grown := NewSet(), NewSet()
+	for i := range 2*crowd + 7 {
+		r := full(fmt.Sprint("task-", i))
+		whole.Put(r)
+		grown.Put(r)
+		if i%500 == 0 {
+			grown.Root()
+		}
+	}
+	require.Equal(t, grown.Root(), whole.Root())
+	whole.Put(full("task-1"))
+	assert.Equal(t, grown.Root(), whole.Root())
+	whole.Delete("task-9")
+	assert.NotEqual(t, grown.Root(), whole.Root())
+}
