@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/retcon-dev/retcon/internal/crash"
@@ -108,21 +109,45 @@ func (tx *Tx) load(h *Head, segments []segment) (root snapshot.Hash, err error) 
 	if h.checkpoint, err = tx.checkpointAt(segments); err != nil {
 		return root, err
 	}
-	at, from, err := tx.loadKeyframe(h, segments)
+	at, keyframe, from, err := tx.readKeyframe(h, segments)
 	if err != nil {
 		return root, err
 	}
-	folding := h.Set.Folding(int(min(h.Seq-at, 1<<14))) // what is damaged may promise any number
+	d := deltas{first: at + 1, stored: make([]byte, 0, h.keyframe/2)} // when they take more, there is another keyframe
 	for _, g := range slices.Backward(from) {
 		g.lo = max(g.lo, at)
-		size, err := tx.foldSegment(folding, g)
-		if err != nil {
-			return root, err
+		if err = tx.readDeltas(&d, g); err != nil {
+			break
 		}
-		h.since += size
+	}
+	set, kerr := keyframe()
+	if err := errors.Join(kerr, err); err != nil {
+		return root, err
+	}
+	if h.Set = set; at >= 0 {
+		h.rows = set.Len()
+	}
+	return root, tx.fold(h, &d)
+}
+
+// fold folds deltas onto a head's state.
+func (tx *Tx) fold(h *Head, d *deltas) error {
+	folding := h.Set.Folding(min(len(d.ends), 1<<14)) // what is damaged may promise any number
+	start := 0
+	for i, end := range d.ends {
+		seq := d.first + int64(i)
+		delta, err := unpackDelta(d.stored[start:end])
+		if err == nil {
+			err = folding.Add(seq, delta)
+		}
+		if err != nil {
+			return tx.corrupt("frame %d: %w", seq, err)
+		}
+		h.since += end - start + frameCost
+		start = end
 	}
 	folding.Close()
-	return root, nil
+	return nil
 }
 
 // checkpointAt returns the checkpoint of the newest frame of a lineage.
@@ -138,29 +163,39 @@ func (tx *Tx) checkpointAt(segments []segment) (id int64, err error) {
 	return 0, nil
 }
 
-// loadKeyframe loads the last keyframe and returns which frame it is of, -1
-// when there is none, with the segments that have something after it.
-func (tx *Tx) loadKeyframe(h *Head, segments []segment) (int64, []segment, error) {
+// readKeyframe reads the last keyframe and returns which frame it is of, -1
+// when there is none, a function that waits for its state, and the segments that
+// have something after it. A large one is parsed while those are read.
+func (tx *Tx) readKeyframe(h *Head, segments []segment) (int64, func() (*snapshot.Set, error), []segment, error) {
 	for i, g := range segments {
 		var seq int64
-		var size int
-		err := tx.getRaw(`SELECT seq, body FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
-			[]any{g.branch, g.lo, g.hi}, &seq, func(stored []byte) (bad error) {
-				size = len(stored)
-				h.Set, bad = parseKeyframe(seq, stored)
-				return bad
-			})
+		var stored []byte
+		err := tx.get(`SELECT seq, body FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
+			[]any{g.branch, g.lo, g.hi}, &seq, &stored)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return 0, nil, err
+			return 0, nil, nil, err
 		}
-		h.keyframe, h.rows = size, h.Set.Len()
-		return seq, segments[:i+1], nil
+		h.keyframe = len(stored)
+		parse := sync.OnceValues(func() (*snapshot.Set, error) {
+			set, err := parseKeyframe(seq, stored)
+			if err != nil {
+				err = tx.corrupt("%w", err)
+			}
+			return set, err
+		})
+		if len(stored) >= largeKeyframe {
+			go parse()
+		}
+		return seq, parse, segments[:i+1], nil
 	}
-	return -1, segments, nil
+	return -1, func() (*snapshot.Set, error) { return h.Set, nil }, segments, nil
 }
+
+// largeKeyframe is from how many bytes on a keyframe is parsed on another core.
+const largeKeyframe = 64 << 10
 
 // parseKeyframe reads a keyframe as it is stored.
 func parseKeyframe(seq int64, stored []byte) (*snapshot.Set, error) {
@@ -175,12 +210,19 @@ func parseKeyframe(seq int64, stored []byte) (*snapshot.Set, error) {
 	return s, nil
 }
 
-// foldSegment folds the frames of a segment and returns what room they take.
-func (tx *Tx) foldSegment(f *snapshot.Folding, g segment) (size int, err error) {
+// deltas are those of frames that follow each other, as they are stored.
+type deltas struct {
+	first  int64 // frame
+	stored []byte
+	ends   []int // of each in stored
+}
+
+// readDeltas adds those of the frames of a segment.
+func (tx *Tx) readDeltas(d *deltas, g segment) error {
 	rows, err := tx.tx.QueryContext(tx.ctx, `SELECT delta FROM frame WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq`,
 		g.branch, g.lo, g.hi)
 	if err != nil {
-		return 0, tx.db.explain(err)
+		return tx.db.explain(err)
 	}
 	defer rows.Close()
 	seq := g.lo
@@ -188,24 +230,18 @@ func (tx *Tx) foldSegment(f *snapshot.Folding, g segment) (size int, err error) 
 		seq++ // if one is missing, the next does not follow, or the last is not there
 		var stored sql.RawBytes
 		if err := rows.Scan(&stored); err != nil {
-			return 0, tx.db.explain(err)
+			return tx.db.explain(err)
 		}
-		delta, err := unpackDelta(stored)
-		if err == nil {
-			err = f.Add(seq, delta)
-		}
-		if err != nil {
-			return 0, tx.corrupt("frame %d: %w", seq, err)
-		}
-		size += len(stored) + frameCost
+		d.stored = append(d.stored, stored...)
+		d.ends = append(d.ends, len(d.stored))
 	}
 	if err := rows.Err(); err != nil {
-		return 0, tx.db.explain(err)
+		return tx.db.explain(err)
 	}
 	if seq != g.hi {
-		return 0, tx.corrupt("of the frames %d to %d of branch %d there are %d", g.lo+1, g.hi, g.branch, seq-g.lo)
+		return tx.corrupt("of the frames %d to %d of branch %d there are %d", g.lo+1, g.hi, g.branch, seq-g.lo)
 	}
-	return size, nil
+	return nil
 }
 
 // zstdMagic begins whatever is compressed, and no delta: that would have forty

@@ -38,31 +38,6 @@ func (tx *Tx) get(query string, args []any, dest ...any) error {
 	return tx.db.explain(tx.tx.QueryRowContext(tx.ctx, query, args...).Scan(dest...))
 }
 
-// getRaw hands the blob of the one row of a query to a function, which must not
-// keep it, after the number beside it has been scanned. What the function says
-// is a *CorruptError.
-func (tx *Tx) getRaw(query string, args []any, n *int64, use func([]byte) error) error {
-	rows, err := tx.tx.QueryContext(tx.ctx, query, args...)
-	if err != nil {
-		return tx.db.explain(err)
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		if err := rows.Err(); err != nil {
-			return tx.db.explain(err)
-		}
-		return ErrNotFound
-	}
-	var blob sql.RawBytes
-	if err := rows.Scan(n, &blob); err != nil {
-		return tx.db.explain(err)
-	}
-	if err := use(blob); err != nil {
-		return tx.corrupt("%w", err)
-	}
-	return nil
-}
-
 // insert runs a statement that writes and returns one row.
 func (tx *Tx) insert(query string, args []any, dest ...any) error {
 	if !tx.writes {
