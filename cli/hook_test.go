@@ -17,7 +17,7 @@ import (
 // The process that a hook works for is the one above the shells.
 func TestClient(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("no /proc")
+		t.Skip("what other processes are shows only in /proc, which is not here")
 	}
 	assert.Equal(t, os.Getpid(), client(os.Getpid()))
 	cmd := exec.Command("sh", "-c", "read line; exit 0")

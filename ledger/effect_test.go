@@ -327,3 +327,26 @@ func TestCheckEffects(t *testing.T) {
 		})
 	}
 }
+
+// What somebody has said came of an effect stands; nothing of a later word is
+// taken over, and it is no error.
+func TestSettleAs(t *testing.T) {
+	b := newBook(t, Options{})
+	r, h := b.start()
+	b.put(h, task("t", snapshot.Running, 1))
+	a := b.attempt(r.ID, h.Branch, 0)
+	told := func(status sideeffect.Status) sideeffect.Effect {
+		return sideeffect.Effect{Status: status, Output: "out", Fields: map[string]string{"id": "8"}}
+	}
+	e := b.intend(r.ID, a.ID, "one", false)
+	b.update(func(tx *Tx) error { return tx.SettleAs(e.ID, told(sideeffect.Succeeded)) })
+	e = b.effect(e.ID)
+	assert.Equal(t, sideeffect.Succeeded, e.Status)
+	assert.Equal(t, "out", e.Output)
+	assert.Equal(t, map[string]string{"id": "8"}, e.Fields)
+
+	b.update(func(tx *Tx) error {
+		return tx.SettleAs(e.ID, sideeffect.Effect{Status: sideeffect.Failed, Output: "other"})
+	})
+	assert.Equal(t, e, b.effect(e.ID))
+}

@@ -167,3 +167,28 @@ func TestSwapCrowdReadOnly(t *testing.T) {
 	assert.Equal(t, 200, n)
 	assert.Equal(t, one.Commit, capture(t, w).Commit)
 }
+
+// A restore that nobody keeps a record of takes all back when somebody has
+// written to a path meanwhile: those bytes would be found by nobody.
+func TestRestoreAmongWrites(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plain")
+	write(t, dir, "a", "one")
+	write(t, dir, "b", "one")
+	w := open(t, dir, Options{Create: true})
+	one := capture(t, w)
+	write(t, dir, "a", "two")
+	write(t, dir, "b", "two")
+	crash.Hook = func(name string) {
+		if name == "restore.staged" {
+			write(t, dir, "a", "somebody's")
+		}
+	}
+	_, _, err := w.Restore(context.Background(), one.Commit)
+	crash.Hook = nil
+	require.ErrorContains(t, err, "restore a: somebody has written to it meanwhile")
+	for path, want := range map[string]string{"a": "somebody's", "b": "two"} {
+		got, err := os.ReadFile(filepath.Join(dir, path))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got), path)
+	}
+}

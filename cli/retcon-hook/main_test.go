@@ -18,7 +18,7 @@ import (
 func installed(t *testing.T) (bin string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it builds programs")
+		t.Skip("building both programs takes longer than a short run may")
 	}
 	bin = t.TempDir()
 	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../retcon", ".")
@@ -130,7 +130,7 @@ func TestRetconHook(t *testing.T) {
 // silent and succeeds.
 func TestRetconHookIsNeverInTheWay(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds programs")
+		t.Skip("building both programs takes longer than a short run may")
 	}
 	bin := t.TempDir()
 	out, err := exec.Command("go", "build", "-o", bin+string(filepath.Separator), ".").CombinedOutput()
