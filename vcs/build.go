@@ -2,8 +2,11 @@ package vcs
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
+	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/retcon-dev/retcon/vcs/internal/object"
@@ -45,11 +48,11 @@ func (m modes) of(e *entry) uint32 {
 type builder struct {
 	s     *scanner
 	modes modes
-	buf   []byte
-	in    []object.TreeEntry // of the directory at hand
 	// check looks for a tree in the store before it is written: on a first
 	// capture most are there, later hardly any is.
 	check bool
+	buf   []byte             // scratch of this builder, as the next
+	in    []object.TreeEntry // of the directory at hand
 }
 
 // commonModes counts the permission bits and returns the most frequent ones.
@@ -82,25 +85,66 @@ func commonModes(dirs []*dirRec) modes {
 	return modes{File: best(&file, 0o644), Exec: best(&exec, 0o755), Dir: best(&dir, 0o755)}
 }
 
+// manyLeaves is from how many directories on they are built on all cores.
+const manyLeaves = 32
+
 // build brings tree and aux of every directory up to date.
 func (b *builder) build() error {
+	done, err := b.leaves()
+	if err != nil {
+		return err
+	}
 	for i := len(b.s.dirs) - 1; i >= 0; i-- {
-		d := b.s.dirs[i]
-		if d.gone || !d.changed.Load() {
-			continue
-		}
-		d.dropGone()
-		tree, aux, err := b.dir(d)
-		if err != nil {
-			return err
-		}
-		if tree != d.tree || aux != d.aux {
-			d.tree, d.aux = tree, aux
-			d.touched.Store(true)
-			if d.parent >= 0 {
-				b.s.dirs[d.parent].changed.Store(true)
+		if d := b.s.dirs[i]; !d.gone && d.changed.Load() && !done[i] {
+			if err := b.update(d); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// leaves builds the directories that no other lies in, which wait for nobody,
+// on all cores when there are many. It returns by position which it built.
+func (b *builder) leaves() (done []bool, err error) {
+	done = make([]bool, len(b.s.dirs))
+	var leaves []*dirRec
+	for i, d := range b.s.dirs {
+		if !d.gone && d.changed.Load() && !slices.ContainsFunc(d.entries, func(e entry) bool { return e.child >= 0 }) {
+			leaves, done[i] = append(leaves, d), true
+		}
+	}
+	if len(leaves) < manyLeaves {
+		clear(done)
+		return done, nil
+	}
+	var next atomic.Int64
+	var work errgroup.Group
+	for range cores() {
+		own := &builder{s: b.s, modes: b.modes, check: b.check}
+		work.Go(func() error {
+			for i := next.Add(1); i <= int64(len(leaves)); i = next.Add(1) {
+				if err := own.update(leaves[i-1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return done, work.Wait()
+}
+
+// update builds a directory, and tells its parent what is new.
+func (b *builder) update(d *dirRec) error {
+	d.dropGone()
+	tree, aux, err := b.dir(d)
+	if err != nil || tree == d.tree && aux == d.aux {
+		return err
+	}
+	d.tree, d.aux = tree, aux
+	d.touched.Store(true)
+	if d.parent >= 0 {
+		b.s.dirs[d.parent].changed.Store(true)
 	}
 	return nil
 }

@@ -66,8 +66,12 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 	if err := b.build(); err != nil {
 		return nil, cache, err
 	}
-	commit, tree, err := b.commit(git, cache.facts.Commit)
-	if err != nil {
+	same := !s.touched() && prev.Commit != "" && prev.Capture != nil && git.equal(prev.Git)
+	var commit Commit
+	var tree string
+	if same {
+		commit, tree = prev.Commit, prev.Capture.Tree
+	} else if commit, tree, err = b.commit(git, prev.Commit); err != nil {
 		return nil, cache, err
 	}
 	cp := s.report(commit, tree, git)
@@ -75,7 +79,7 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 	if err := wr.Commit(opt.Sync); err != nil {
 		return nil, cache, fmt.Errorf("store: %w", err)
 	}
-	if fresh || s.touched() || commit != prev.Commit || !git.equal(prev.Git) || digest != prev.Rules || prev.Boot != bootID() || cache.doubtful {
+	if !same || digest != prev.Rules || prev.Boot != bootID() || cache.doubtful {
 		next := facts{Root: [2]uint64{w.dev, w.ino}, Store: w.storeID, Rules: digest, Modes: b.modes, Scan: s.start, Boot: bootID(),
 			Commit: commit, Capture: cp, Git: git, Generation: w.store.Generation(), Packs: w.packNames()}
 		var st fileStat
@@ -85,7 +89,7 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 		cache.facts = next
 		if cache.resident {
 			cache.unsaved = true
-		} else if err := cache.save(w.cachePath()); err != nil {
+		} else if err := cache.update(w.cachePath()); err != nil {
 			return nil, cache, fmt.Errorf("stat cache: %w", err)
 		}
 	}

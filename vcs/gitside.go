@@ -88,7 +88,7 @@ func (w *Worktree) gitSide(prev gitFacts, wr *object.Writer, needIndex bool) (gi
 	if !moved && !needIndex {
 		return now, nil, nil
 	}
-	x, err := w.repo.ReadIndex(repo.IndexOptions{})
+	x, set, err := w.readIndex(sig)
 	if errors.Is(err, repo.ErrIndex) {
 		now.Degraded, now.Tree, now.Extra, now.Signature = err.Error(), "", nil, sig
 		return now, nil, nil
@@ -102,11 +102,9 @@ func (w *Worktree) gitSide(prev gitFacts, wr *object.Writer, needIndex bool) (gi
 		if x.Entries == nil {
 			return now, nil, nil
 		}
-		set := newTrackedSet(x)
 		now.Sparse, now.Links = set.sparse(), set.links
 		return now, set, nil
 	}
-	set := newTrackedSet(x)
 	now.Sparse, now.Links = set.sparse(), set.links
 	if moved || now.Tree == "" {
 		it := indexTree{x: x, store: w.store, wr: wr, foreign: dirs}

@@ -2,6 +2,8 @@ package vcs
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"os"
 	"slices"
 	"strings"
@@ -10,9 +12,18 @@ import (
 	"github.com/retcon-dev/retcon/vcs/internal/repo"
 )
 
+// found is a name that a directory was found to hold.
 type found struct {
+	first    uint64 // its first bytes, in an order that agrees with that of names
 	off, len int
 	kind     byte
+}
+
+// first8 are the first bytes of a name, as a number.
+func first8(name []byte) uint64 {
+	var b [8]byte
+	copy(b[:], name)
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // list reads the directory and merges what it finds with what was known.
@@ -28,7 +39,7 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 		if string(name) == stageName || at == 0 && string(name) == s.own {
 			return
 		}
-		wk.found = append(wk.found, found{off: len(wk.names), len: len(name), kind: kind})
+		wk.found = append(wk.found, found{first: first8(name), off: len(wk.names), len: len(name), kind: kind})
 		wk.names = append(append(wk.names, name...), 0)
 	})
 	if err != nil {
@@ -50,6 +61,9 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 		}
 	}
 	slices.SortFunc(wk.found, func(a, b found) int {
+		if a.first != b.first {
+			return cmp.Compare(a.first, b.first)
+		}
 		return bytes.Compare(wk.names[a.off:a.off+a.len], wk.names[b.off:b.off+b.len])
 	})
 	s.chainMu.Lock()
@@ -65,6 +79,7 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 	same, o := !wasFresh, 0
 	keptDirs := make(map[int32]bool)
 	d.ignoreAt = -1
+	all := string(wk.names)
 	for _, f := range wk.found {
 		name := wk.names[f.off : f.off+f.len]
 		var was *entry
@@ -80,7 +95,7 @@ func (s *scanner) list(wk *worker, d *dirRec, at int32, fd int, st *fileStat) er
 			}
 			break
 		}
-		e, err := s.classify(d, fd, wk.names[f.off:f.off+f.len+1], f.kind, chain)
+		e, err := s.classify(d, fd, all[f.off:f.off+f.len+1], f.kind, chain)
 		if err != nil {
 			return err
 		}
@@ -191,12 +206,12 @@ func (s *scanner) tracked() *trackedSet {
 }
 
 // classify decides what a listed name is. cname ends in a NUL.
-func (s *scanner) classify(d *dirRec, fd int, cname []byte, kind byte, chain *ignore.Chain) (entry, error) {
-	name := string(cname[:len(cname)-1])
+func (s *scanner) classify(d *dirRec, fd int, cname string, kind byte, chain *ignore.Chain) (entry, error) {
+	name := cname[:len(cname)-1]
 	e := entry{child: -1}
 	if kind == dtUnknown {
 		var st fileStat
-		if err := statAt(fd, cname, &st); err != nil {
+		if err := statName(fd, name, &st); err != nil {
 			return e, nil // gone since it was listed
 		}
 		switch {
@@ -278,8 +293,8 @@ func reservedName(name string) bool {
 
 // hfsGit is reservedName for HFS+, which ignores some code points in names.
 func hfsGit(name string) bool {
-	if name[0] == '.' && strings.IndexFunc(name, func(r rune) bool { return r >= 0x80 }) < 0 {
-		return false
+	if strings.IndexFunc(name, func(r rune) bool { return r >= 0x80 }) < 0 {
+		return false // nothing in it is ignored
 	}
 	bare := strings.Map(func(r rune) rune {
 		if r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f || r == 0xfeff {

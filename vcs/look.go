@@ -14,7 +14,7 @@ import (
 func (s *scanner) lookAll(wk *worker, d *dirRec, fd int, from, to int) error {
 	var st fileStat
 	wk.tracked.dir = nil
-	n := 0
+	n, at := 0, wk.roams.to(fd)
 	for i := from; i < to; i++ {
 		e := &d.entries[i]
 		switch e.class {
@@ -27,7 +27,7 @@ func (s *scanner) lookAll(wk *worker, d *dirRec, fd int, from, to int) error {
 			continue
 		}
 		n++
-		if err := statAt(fd, d.cname(e), &st); err != nil {
+		if err := statAt(at, d.cname(e), &st); err != nil {
 			if err == unix.ENOENT {
 				s.missing(d, e)
 				continue
@@ -38,6 +38,11 @@ func (s *scanner) lookAll(wk *worker, d *dirRec, fd int, from, to int) error {
 			continue
 		}
 		if err := s.look(wk, d, fd, e, &st); err != nil {
+			return err
+		}
+	}
+	if len(wk.seeds) > 0 {
+		if err := s.sow(wk, d, fd); err != nil {
 			return err
 		}
 	}
@@ -94,9 +99,8 @@ func (s *scanner) look(wk *worker, d *dirRec, fd int, e *entry, st *fileStat) er
 		return nil
 	}
 	if !ignored && s.fresh && e.mtime == 0 && e.class == classFile {
-		if id, ok := s.seed(wk, d, e, st); ok {
-			s.counts.seeded.Add(1)
-			s.keep(d, e, st, id, false)
+		if id, ok := s.vouched(wk, d, e, st); ok {
+			wk.seeds, wk.blobs = append(wk.seeds, seed{e, *st}), append(wk.blobs, object.HeaderOf{ID: id})
 			return nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -682,8 +683,8 @@ func TestClone(t *testing.T) {
 	}
 	write(t, dir, "small", "s")
 	w := open(t, dir, Options{})
-	capture(t, w)
-	c := capture(t, w) // now nothing is too young to be trusted
+	time.Sleep(20 * time.Millisecond) // now nothing is too young to be trusted
+	c := capture(t, w)
 	write(t, dir, "changed", "other"+big)
 	require.NoError(t, os.Remove(filepath.Join(dir, "link")))
 	require.NoError(t, os.Symlink("same", filepath.Join(dir, "link")))

@@ -77,15 +77,21 @@ func (f *sharedFd) release() {
 
 // worker is what one goroutine of a scan reuses.
 type worker struct {
+	roams   *roamer
 	dents   []byte
 	read    []byte
 	found   []found
 	names   []byte
-	tracked cursor // only while seeding
+	tracked cursor // only while seeding, as the next
+	seeds   []seed
+	blobs   []object.HeaderOf // of the seeds
 }
 
 // chunk is how many entries of one directory a worker takes at once.
 const chunk = 512
+
+// manyDirs is from how many directories on a worker roams.
+const manyDirs = 64
 
 // run visits every directory. It is called again while again is set: something
 // moved under the scan in a way that one pass cannot make sense of.
@@ -99,7 +105,12 @@ func (s *scanner) run() error {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				s.work(&worker{dents: make([]byte, 64<<10)})
+				wk := &worker{dents: make([]byte, 64<<10)}
+				if s.only == nil && len(s.dirs) >= manyDirs {
+					wk.roams = roam()
+				}
+				s.work(wk)
+				wk.roams.end()
 			}()
 		}
 		wg.Wait()
@@ -234,7 +245,11 @@ func (s *scanner) visit(wk *worker, d *dirRec, at int32) error {
 	}
 	n := len(d.entries)
 	if n <= chunk {
-		return s.lookAll(wk, d, fd, 0, n)
+		err := s.lookAll(wk, d, fd, 0, n)
+		if err == nil && !d.touched.Load() {
+			d.tally() // here on all cores, and near at hand
+		}
+		return err
 	}
 	var parts []task
 	for from := chunk; from < n; from += chunk {

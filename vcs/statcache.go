@@ -19,9 +19,10 @@ import (
 //
 //	header | facts (JSON) | one record per directory | per directory: entries, names
 //
-// Entries are mapped, not parsed. A capture that changed nothing writes nothing.
+// Entries are mapped, not parsed. A capture that changed nothing writes nothing,
+// one that changed little adds to the file, see cachelog.go.
 
-const statCacheVersion = 1
+const statCacheVersion = 2
 
 var statCacheMagic = [8]byte{'r', 'e', 't', 'c', 'o', 'n', 's', statCacheVersion}
 
@@ -31,8 +32,8 @@ type statCacheHeader struct {
 	entrySize uint32
 	dirs      uint32
 	facts     uint32 // bytes of JSON
-	size      uint64 // of the whole file
-	crc       uint32 // Castagnoli, of all after the header
+	size      uint64 // of the file without what was added to it
+	crc       uint32 // IEEE, of all after the header
 	_         uint32
 }
 
@@ -71,7 +72,10 @@ type statCache struct {
 	dirs     []*dirRec // the root first, parents before children
 	raw      []byte
 	unmap    func() error
-	doubtful bool // objects it relied on may be gone
+	doubtful bool   // objects it relied on may be gone
+	base     uint64 // bytes of the file it was read from, without what was added to it
+	added    uint64 // bytes that were
+	filed    int    // directories in the file; 0 when nothing may be added to it
 
 	// Of a cache that a Watcher keeps in memory.
 	resident bool           // a capture leaves saving to the owner
@@ -85,8 +89,6 @@ func (c *statCache) close() {
 		c.unmap = nil
 	}
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // loadStatCache returns nil without an error when there is no usable cache.
 func loadStatCache(path string) (*statCache, error) {
@@ -108,50 +110,43 @@ func loadStatCache(path string) (*statCache, error) {
 
 // parseStatCache checks raw before it believes a length in it.
 func parseStatCache(raw []byte) (*statCache, bool) {
-	const head = int(unsafe.Sizeof(statCacheHeader{}))
-	if len(raw) < head {
+	const head = uint64(unsafe.Sizeof(statCacheHeader{}))
+	if uint64(len(raw)) < head {
 		return nil, false
 	}
 	h := *(*statCacheHeader)(unsafe.Pointer(unsafe.SliceData(raw)))
-	if h.magic != statCacheMagic || h.order != 0x01020304 || h.size != uint64(len(raw)) ||
-		h.entrySize != uint32(unsafe.Sizeof(entry{})) || h.crc != crc32.Checksum(raw[head:], castagnoli) {
+	if h.magic != statCacheMagic || h.order != 0x01020304 || h.size < head || h.size > uint64(len(raw)) || h.size%8 != 0 ||
+		h.entrySize != uint32(unsafe.Sizeof(entry{})) {
 		return nil, false
 	}
-	at := head
-	take := func(n int) []byte { // nil when the file is too short: a bug of the writer, since the sum matched
-		if n < 0 || n > len(raw)-at {
-			return nil
-		}
-		b := raw[at : at+n]
-		at += (n + 7) &^ 7
-		at = min(at, len(raw))
-		return b
-	}
-	c := &statCache{}
-	if err := json.Unmarshal(take(int(h.facts)), &c.facts); err != nil {
+	sum := make(chan uint32, 1) // while the rest is looked at
+	go func() { sum <- crc32.ChecksumIEEE(raw[head:h.size]) }()
+	c, ok := parseCacheBody(&h, raw[head:h.size], raw[h.size:])
+	return c, <-sum == h.crc && ok
+}
+
+// parseCacheBody reads the file without its header, and what was added to it.
+// What it is given may be damaged.
+func parseCacheBody(h *statCacheHeader, body, added []byte) (*statCache, bool) {
+	in := &cacheReader{rest: body}
+	js := in.take(int(h.facts))
+	disk, ok := takeSlice[diskDir](in, int(h.dirs))
+	if !ok || len(disk) == 0 {
 		return nil, false
 	}
-	table := take(int(h.dirs) * int(unsafe.Sizeof(diskDir{})))
-	if table == nil || h.dirs == 0 {
-		return nil, false
-	}
-	disk := unsafe.Slice((*diskDir)(unsafe.Pointer(unsafe.SliceData(table))), h.dirs)
-	recs := make([]dirRec, h.dirs)
-	c.dirs = make([]*dirRec, h.dirs)
+	c := &statCache{dirs: make([]*dirRec, len(disk)), base: h.size, filed: len(disk)}
+	recs := make([]dirRec, len(disk))
 	for i := range disk {
-		dd, d := &disk[i], &recs[i]
-		*d = dirRec{mode: dd.mode, flags: dd.flags, mtime: dd.mtime, ctime: dd.ctime, ino: dd.ino, dev: dd.dev,
-			tree: dd.tree, aux: dd.aux, parent: dd.parent, ignoreAt: -1}
-		c.dirs[i] = d
-		block := take(int(dd.entries) * int(unsafe.Sizeof(entry{})))
-		names := take(int(dd.names))
-		if dd.entries > 0 {
-			if block == nil || names == nil {
-				return nil, false
-			}
-			d.entries = unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(block))), dd.entries)
-			d.names = names[:len(names):len(names)]
+		c.dirs[i] = &recs[i]
+		if !in.dir(&recs[i], &disk[i]) {
+			return nil, false
 		}
+	}
+	if js, ok = c.takeAdded(js, added); !ok {
+		return nil, false
+	}
+	if err := json.Unmarshal(js, &c.facts); err != nil {
+		return nil, false
 	}
 	for i, d := range c.dirs {
 		for j := range d.entries {
@@ -173,9 +168,56 @@ func parseStatCache(raw []byte) (*statCache, bool) {
 	return c, true
 }
 
+// cacheReader takes what cacheWriter has put.
+type cacheReader struct{ rest []byte }
+
+// take returns the next n bytes, nil when there are not so many: a bug of the
+// writer, since the sum matched.
+func (r *cacheReader) take(n int) []byte {
+	if n < 0 || n > len(r.rest) {
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[min(pad8(n), len(r.rest)):]
+	return b
+}
+
+// takeSlice takes n values, which must hold no pointers.
+func takeSlice[T any](r *cacheReader, n int) ([]T, bool) {
+	var one T
+	if n < 0 || n > len(r.rest)/int(unsafe.Sizeof(one)) {
+		return nil, false
+	}
+	b := r.take(n * int(unsafe.Sizeof(one)))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n), true
+}
+
+// dir takes the entries and names of a directory.
+func (r *cacheReader) dir(d *dirRec, dd *diskDir) bool {
+	d.mode, d.flags, d.mtime, d.ctime, d.ino, d.dev = dd.mode, dd.flags, dd.mtime, dd.ctime, dd.ino, dd.dev
+	d.tree, d.aux, d.parent, d.ignoreAt = dd.tree, dd.aux, dd.parent, -1
+	d.entries, d.names = nil, nil
+	if dd.entries == 0 {
+		return r.take(int(dd.names)) != nil || dd.names == 0
+	}
+	var ok bool
+	if d.entries, ok = takeSlice[entry](r, int(dd.entries)); !ok {
+		return false
+	}
+	d.names = r.take(int(dd.names))
+	return d.names != nil
+}
+
+// disk is d as it lies in the file.
+func (d *dirRec) disk(parent int32) diskDir {
+	return diskDir{mode: d.mode, flags: d.flags, mtime: d.mtime, ctime: d.ctime, ino: d.ino, dev: d.dev,
+		tree: d.tree, aux: d.aux, parent: parent, entries: uint32(len(d.entries)), names: uint32(len(d.names))}
+}
+
 // save writes the cache beside path and renames it into place. Directories that
 // are gone are dropped and the others renumbered.
 func (c *statCache) save(path string) error {
+	c.filed = 0 // what c knows of the file is over
 	number := make([]int32, len(c.dirs))
 	live := 0
 	for i, d := range c.dirs {
@@ -203,21 +245,14 @@ func (c *statCache) save(path string) error {
 		if d.parent >= 0 {
 			parent = number[d.parent]
 		}
-		dd := diskDir{mode: d.mode, flags: d.flags, mtime: d.mtime, ctime: d.ctime, ino: d.ino, dev: d.dev,
-			tree: d.tree, aux: d.aux, parent: parent, entries: uint32(len(d.entries)), names: uint32(len(d.names))}
+		dd := d.disk(parent)
 		out.put(bytesOf(&dd, 1))
 	}
 	for _, d := range c.dirs {
 		if d.gone {
 			continue
 		}
-		for i := range d.entries {
-			e := d.entries[i]
-			if e.child >= 0 {
-				e.child = number[e.child]
-			}
-			out.put(bytesOf(&e, 1)) // a multiple of eight bytes
-		}
+		out.entries(d.entries, number)
 		out.put(d.names)
 	}
 	h := statCacheHeader{magic: statCacheMagic, order: 0x01020304, entrySize: uint32(unsafe.Sizeof(entry{})),
@@ -262,11 +297,30 @@ func (w *cacheWriter) put(b []byte) {
 	}
 }
 
+// entries puts entries, whose directories have new numbers.
+func (w *cacheWriter) entries(all []entry, number []int32) {
+	for len(all) > 0 { // those that are files as they are, at once
+		n := 0
+		for n < len(all) && all[n].child < 0 {
+			n++
+		}
+		if n > 0 {
+			w.put(bytesOf(&all[0], n)) // a multiple of eight bytes
+			all = all[n:]
+			continue
+		}
+		e := all[0]
+		e.child = number[e.child]
+		w.put(bytesOf(&e, 1))
+		all = all[1:]
+	}
+}
+
 func (w *cacheWriter) flush() {
 	if w.err == nil {
 		_, w.err = w.f.WriteAt(w.buf, w.at)
 	}
-	w.crc = crc32.Update(w.crc, castagnoli, w.buf)
+	w.crc = crc32.Update(w.crc, crc32.IEEETable, w.buf)
 	w.at += int64(len(w.buf))
 	w.buf = w.buf[:0]
 }

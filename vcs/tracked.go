@@ -67,6 +67,54 @@ func newTrackedSet(x *repo.Index) *trackedSet {
 	return t
 }
 
+// readAhead is an index that is read while something else goes on.
+type readAhead struct {
+	done chan struct{}
+	x    *repo.Index
+	set  *trackedSet
+	err  error
+}
+
+// readAhead begins to read the index, which a first capture needs, while the
+// store is made.
+func (w *Worktree) readAhead() {
+	if w.repo == nil || w.reason != "" {
+		return
+	}
+	a := &readAhead{done: make(chan struct{})}
+	w.ahead = a
+	go func() {
+		defer close(a.done)
+		a.x, a.set, a.err = w.readTracked()
+	}()
+}
+
+// take waits for the index; nil when nobody reads it.
+func (a *readAhead) take() *readAhead {
+	if a != nil {
+		<-a.done
+	}
+	return a
+}
+
+func (w *Worktree) readTracked() (*repo.Index, *trackedSet, error) {
+	x, err := w.repo.ReadIndex(repo.IndexOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return x, newTrackedSet(x), nil
+}
+
+// readIndex reads the index, unless what was read ahead is still what is there.
+func (w *Worktree) readIndex(now repo.IndexSignature) (*repo.Index, *trackedSet, error) {
+	a := w.ahead.take()
+	w.ahead = nil
+	if a != nil && a.err == nil && a.x.Signature == now {
+		return a.x, a.set, nil
+	}
+	return w.readTracked()
+}
+
 func split(path string) (dir, base string) {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i], path[i+1:]
@@ -168,9 +216,10 @@ func (s *scanner) addSparse(next, d *dirRec, at int32, kept map[int32]bool) {
 // cursor walks along the tracked names of a directory while its entries are
 // looked at in the same order.
 type cursor struct {
-	dir *dirRec
-	in  tracked
-	at  int
+	dir   *dirRec
+	in    tracked
+	at    int
+	attrs *repo.Attributes // nil until somebody asks
 }
 
 // next is the position in the index of an entry of d.
@@ -195,11 +244,16 @@ func (c *cursor) next(set *trackedSet, d *dirRec, e *entry) (pos int32, ok bool)
 	return 0, false
 }
 
-// seed takes a file's id from the index, as git would: when the stamps the
-// index noted are the file's, and the blob there has the file's size. Where git
-// may have converted the content the index proves nothing about the bytes on
-// disk.
-func (s *scanner) seed(wk *worker, d *dirRec, e *entry, st *fileStat) (object.ID, bool) {
+// seed is a file that the index vouches for.
+type seed struct {
+	e  *entry
+	st fileStat
+}
+
+// vouched tells that the stamps which the index noted are the file's, and
+// returns its blob. Where git may have converted the content the index proves
+// nothing about the bytes on disk.
+func (s *scanner) vouched(wk *worker, d *dirRec, e *entry, st *fileStat) (object.ID, bool) {
 	pos, ok := wk.tracked.next(s.index, d, e)
 	if !ok {
 		return object.ID{}, false
@@ -211,14 +265,31 @@ func (s *scanner) seed(wk *worker, d *dirRec, e *entry, st *fileStat) (object.ID
 		ie.Mode != repo.ModeFile && ie.Mode != repo.ModeExec {
 		return object.ID{}, false
 	}
-	if s.attrsOf(d).MayConvert(string(d.name(e))) {
-		return object.ID{}, false
+	if wk.tracked.attrs == nil {
+		wk.tracked.attrs = s.attrsOf(d)
 	}
-	kind, size, err := s.store.Header(object.ID(ie.OID))
-	if err != nil || kind != object.Blob || size != st.size {
+	if wk.tracked.attrs.MayConvert(string(d.name(e))) {
 		return object.ID{}, false
 	}
 	return object.ID(ie.OID), true
+}
+
+// sow takes the ids of files from the index, as git would, when the blob there
+// has the file's size; the others are read.
+func (s *scanner) sow(wk *worker, d *dirRec, fd int) error {
+	s.store.Headers(wk.blobs)
+	for i, sd := range wk.seeds {
+		if b := &wk.blobs[i]; b.Err == nil && b.Kind == object.Blob && b.Size == sd.st.size {
+			s.counts.seeded.Add(1)
+			s.keep(d, sd.e, &sd.st, b.ID, false)
+			continue
+		}
+		if err := s.lookFile(wk, d, fd, sd.e); err != nil {
+			return err
+		}
+	}
+	wk.seeds, wk.blobs = wk.seeds[:0], wk.blobs[:0]
+	return nil
 }
 
 func sameTime(t repo.Timestamp, ns int64) bool {

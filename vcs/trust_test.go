@@ -78,3 +78,22 @@ func TestStoreMovedOn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An identity that a power cut left short is no identity: the store gets one
+// anew, once.
+func TestIdentityCutShort(t *testing.T) {
+	dir := committed(t)
+	w := open(t, dir, Options{})
+	want := capture(t, w).Commit
+	id := filepath.Join(w.Folder(), "store.git", "retcon-id")
+	if err := os.Truncate(id, 7); err != nil {
+		t.Fatal(err)
+	}
+	first, second := open(t, dir, Options{}), open(t, dir, Options{})
+	if len(first.storeID) != 32 || first.storeID != second.storeID || first.storeID == w.storeID {
+		t.Fatalf("%q, then %q, then %q", w.storeID, first.storeID, second.storeID)
+	}
+	if got := capture(t, second).Commit; got != want {
+		t.Fatalf("captured %s, not %s", got, want)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/retcon-dev/retcon/vcs/internal/ignore"
@@ -99,6 +100,7 @@ type Worktree struct {
 	rootfd  int
 	dev     uint64
 	ino     uint64
+	ahead   *readAhead // the index, while the store is made
 	held    *fileLock  // between Hold and release
 	last    *statCache // of the newest capture while held
 }
@@ -282,48 +284,52 @@ func (w *Worktree) openStore() error {
 		w.store, err = object.Open(dir)
 		return err
 	}
+	if err == nil { // damaged
+		err = os.Remove(idFile)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return err
 	}
-	if err := w.makeFolders(); err != nil {
+	w.readAhead()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if w.store, err = object.Create(dir); err != nil {
+	var whole *object.Draft // says that the store is, and gets its name last
+	var work errgroup.Group // that waits for the disk, each part for itself
+	work.Go(func() (err error) {
+		var b [16]byte
+		_, _ = rand.Read(b[:]) // never fails
+		whole, err = object.NewDraft(idFile, hex.EncodeToString(b[:]))
 		return err
-	}
-	if w.reason == "" {
-		dirs, err := w.repo.ObjectDirs()
-		if err != nil {
-			return err
-		}
-		if _, err := w.store.Link(dirs); err != nil {
-			return fmt.Errorf("share objects: %w", err)
-		}
-	}
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	tmp, err := os.CreateTemp(dir, "tmp_id*")
+	})
+	work.Go(w.makeFolders)
+	work.Go(func() error { return w.makeStore(dir) })
+	err = work.Wait()
+	defer whole.Drop()
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
-	if _, err = tmp.WriteString(hex.EncodeToString(b[:])); err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := whole.Publish(); err != nil {
 		return err
-	}
-	if err := os.Link(tmp.Name(), idFile); err != nil && !errors.Is(err, fs.ErrExist) {
-		if err := os.Rename(tmp.Name(), idFile); err != nil { // no hard links here
-			return err
-		}
 	}
 	id, err = os.ReadFile(idFile)
 	w.storeID = string(id)
 	return err
+}
+
+// makeStore makes the object store, and shares what the user's repository has.
+func (w *Worktree) makeStore(dir string) (err error) {
+	if w.store, err = object.Create(dir); err != nil || w.reason != "" {
+		return err
+	}
+	dirs, err := w.repo.ObjectDirs()
+	if err != nil {
+		return err
+	}
+	if _, err := w.store.Link(dirs); err != nil {
+		return fmt.Errorf("share objects: %w", err)
+	}
+	return nil
 }
 
 func (w *Worktree) makeFolders() error {
@@ -337,6 +343,7 @@ func (w *Worktree) makeFolders() error {
 
 // Close gives back descriptors.
 func (w *Worktree) Close() error {
+	w.ahead.take()
 	if w.rootfd >= 0 {
 		unix.Close(w.rootfd)
 		w.rootfd = -1

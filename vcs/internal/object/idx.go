@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -131,12 +132,18 @@ func (x *index) find(id *ID) int {
 	if id[0] > 0 {
 		lo = x.fan(int(id[0]) - 1)
 	}
+	first := binary.BigEndian.Uint64(id[:])
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
-		switch bytes.Compare(x.name(m), id[:]) {
-		case 0:
+		name := x.name(m)
+		c := cmp.Compare(binary.BigEndian.Uint64(name), first) // which says it, but for equals
+		if c == 0 {
+			c = bytes.Compare(name, id[:])
+		}
+		switch {
+		case c == 0:
 			return m
-		case -1:
+		case c < 0:
 			lo = m + 1
 		default:
 			hi = m

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -87,8 +88,8 @@ func (l *linker) dir(src string) (gone bool, err error) {
 	for _, base := range packs {
 		do(func() error { _, err := l.pack(base); return err })
 	}
-	for i := range 256 {
-		do(func() error { return l.looseDir(src, fmt.Sprintf("%02x", i)) })
+	for _, sub := range looseDirs(src) {
+		do(func() error { return l.looseDir(src, sub) })
 	}
 	return gone, g.Wait()
 }
@@ -114,6 +115,23 @@ func (l *linker) pack(base string) (bool, error) {
 		l.count(&l.stats.Packs, "pack")
 	}
 	return ok, err
+}
+
+// looseDirs are the folders of loose objects that are there. One that git makes
+// afterwards holds nothing that was reachable before.
+func looseDirs(src string) []string {
+	names, err := readNames(src)
+	if err != nil { // such as the right to list it
+		names = names[:0]
+		for i := range 256 {
+			names = append(names, fmt.Sprintf("%02x", i))
+		}
+		return names
+	}
+	return slices.DeleteFunc(names, func(name string) bool { // its two digits begin an id
+		_, err := ParseID(name + strings.Repeat("0", 38))
+		return err != nil
+	})
 }
 
 // looseDir links the loose objects of one of the 256 folders.

@@ -175,6 +175,15 @@ func (f *packFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
+// peek reads the byte at off, if that takes no system call.
+func (p *pack) peek(off int64) (b byte) {
+	if f := p.file.Load(); f != nil && off >= 0 && off < int64(len(f.mapped)) {
+		b = f.mapped[off]
+		runtime.KeepAlive(f)
+	}
+	return b
+}
+
 // An entry is the header of an object in a pack. The content begins where
 // the inflater that read it stands.
 type entry struct {
