@@ -48,9 +48,6 @@ func (m modes) of(e *entry) uint32 {
 type builder struct {
 	s     *scanner
 	modes modes
-	// check looks for a tree in the store before it is written: on a first
-	// capture most are there, later hardly any is.
-	check bool
 	buf   []byte             // scratch of this builder, as the next
 	in    []object.TreeEntry // of the directory at hand
 }
@@ -121,7 +118,7 @@ func (b *builder) leaves() (done []bool, err error) {
 	var next atomic.Int64
 	var work errgroup.Group
 	for range cores() {
-		own := &builder{s: b.s, modes: b.modes, check: b.check}
+		own := &builder{s: b.s, modes: b.modes}
 		work.Go(func() error {
 			for i := next.Add(1); i <= int64(len(leaves)); i = next.Add(1) {
 				if err := own.update(leaves[i-1]); err != nil {
@@ -284,7 +281,7 @@ func (b *builder) tree(in []object.TreeEntry) (object.ID, error) {
 
 func (b *builder) add(kind object.Kind, data []byte) (object.ID, error) {
 	id := object.Sum(kind, data)
-	if b.check && b.s.writer.Had(id) {
+	if b.s.writer.Had(id) {
 		return id, nil
 	}
 	return id, b.s.writer.AddHashed(id, kind, data)

@@ -146,40 +146,20 @@ func (d *differ) level(path string, a, b level) error {
 
 // list returns the names of two levels, but for some of which both say the same.
 func (d *differ) list(a, b level) (as, bs []node, err error) {
-	ae, err := d.w.entries(a.tree)
+	var ae, be []object.TreeEntry
+	if d.am == d.bm && a.aux == b.aux && !a.tree.IsZero() && !b.tree.IsZero() { // then what trees say alike is alike
+		ae, be, err = d.w.differing(a.tree, b.tree)
+	} else if ae, err = d.w.entries(a.tree); err == nil {
+		be, err = d.w.entries(b.tree)
+	}
 	if err != nil {
 		return nil, nil, err
-	}
-	be, err := d.w.entries(b.tree)
-	if err != nil {
-		return nil, nil, err
-	}
-	if d.am == d.bm && a.aux == b.aux { // then what trees say alike is alike
-		ae, be = differing(ae, be)
 	}
 	if as, err = d.w.nodes(ae, a.aux, d.am); err != nil {
 		return nil, nil, err
 	}
 	bs, err = d.w.nodes(be, b.aux, d.bm)
 	return as, bs, err
-}
-
-// differing are the entries of two trees without those that are in both.
-func differing(as, bs []object.TreeEntry) (a, b []object.TreeEntry) {
-	for len(as) > 0 && len(bs) > 0 {
-		switch c := object.CompareEntries(as[0], bs[0]); {
-		case c < 0:
-			a, as = append(a, as[0]), as[1:]
-		case c > 0:
-			b, bs = append(b, bs[0]), bs[1:]
-		default:
-			if as[0] != bs[0] {
-				a, b = append(a, as[0]), append(b, bs[0])
-			}
-			as, bs = as[1:], bs[1:]
-		}
-	}
-	return append(a, as...), append(b, bs...)
 }
 
 func (d *differ) pair(dir string, x, y *node) error {

@@ -59,7 +59,7 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 	}
 	cache.dirs = s.dirs
 	s.nestedHeads()
-	b := &builder{s: s, modes: prev.Modes, check: fresh || cache.doubtful}
+	b := &builder{s: s, modes: prev.Modes}
 	if fresh {
 		b.modes = commonModes(s.dirs)
 	}

@@ -214,29 +214,21 @@ func (s *scanner) readFile(wk *worker, fd int, st *fileStat, e *entry) (object.I
 	if int64(cap(wk.read)) <= st.size {
 		wk.read = make([]byte, max(st.size+1, 256<<10))
 	}
-	buf, n := wk.read[:st.size+1], 0
-	for n < len(buf) {
-		var m int
-		err := retry(func() (err error) { m, err = unix.Pread(fd, buf[n:], int64(n)); return err })
-		if err != nil {
-			return object.ID{}, err
-		}
-		if m == 0 {
-			break
-		}
-		n += m
+	data, err := readOnce(fd, wk.read, st.size)
+	if err != nil {
+		return object.ID{}, err
 	}
-	if int64(n) != st.size {
+	if int64(len(data)) != st.size {
 		return object.ID{}, errMoved
 	}
-	id := object.Sum(object.Blob, buf[:n])
+	id := object.Sum(object.Blob, data)
 	if id == e.id {
 		return id, nil
 	}
 	if s.writer.Had(id) {
 		return id, nil
 	}
-	return id, s.writer.AddHashed(id, object.Blob, buf[:n])
+	return id, s.writer.AddHashed(id, object.Blob, data)
 }
 
 func (s *scanner) readLarge(fd int, st *fileStat, e *entry) (object.ID, error) {

@@ -110,7 +110,7 @@ func (w *Worktree) mergeInto(ctx context.Context, all *Merged, base, theirs Comm
 	if err := m.level("", b.top, o.top, t.top, 0); err != nil {
 		return err
 	}
-	build := &builder{s: &scanner{dirs: m.dirs, store: w.store, writer: wr}, modes: o.meta.Modes, check: true}
+	build := &builder{s: &scanner{dirs: m.dirs, store: w.store, writer: wr}, modes: o.meta.Modes}
 	if err := build.build(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package vcs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -124,24 +125,51 @@ func (w *Worktree) entries(tree object.ID) ([]object.TreeEntry, error) {
 	if tree.IsZero() {
 		return nil, nil
 	}
-	kind, data, err := w.store.ReadVerified(tree, nil)
+	data, err := w.treeData(tree)
 	if err != nil {
 		return nil, err
-	}
-	if kind != object.Tree {
-		return nil, fmt.Errorf("%w: %s is a %v", ErrDamaged, tree, kind)
 	}
 	entries := make([]object.TreeEntry, 0, len(data)/32)
 	for e, err := range object.ParseTree(data) {
 		if err != nil {
 			return nil, err
 		}
-		if err := checkName(e.Name); err != nil {
-			return nil, err
-		}
 		entries = append(entries, e)
 	}
-	return entries, nil
+	return entries, checkNames(entries)
+}
+
+// differing are the entries that only one of two trees has.
+func (w *Worktree) differing(a, b object.ID) (as, bs []object.TreeEntry, err error) {
+	x, err := w.treeData(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	y, err := w.treeData(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	if as, bs, err = object.Differing(x, y); err == nil {
+		err = errors.Join(checkNames(as), checkNames(bs))
+	}
+	return as, bs, err
+}
+
+func (w *Worktree) treeData(tree object.ID) ([]byte, error) {
+	kind, data, err := w.store.ReadVerified(tree, nil)
+	if err == nil && kind != object.Tree {
+		err = fmt.Errorf("%w: %s is a %v", ErrDamaged, tree, kind)
+	}
+	return data, err
+}
+
+func checkNames(entries []object.TreeEntry) error {
+	for _, e := range entries {
+		if err := checkName(e.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nodes are what these entries of a tree and its aux say together, sorted by

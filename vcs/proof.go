@@ -24,7 +24,7 @@ func (s *Staged) check(st *step, name string) {
 		e.ino == is.ino && e.size == is.size && e.mtime == is.mtime {
 		return
 	}
-	id, err := s.hash(st.at.fd, name, &is)
+	id, err := s.hash(st.at.fd, name, &is, new([]byte))
 	st.odd = err != nil || id.String() != st.change.Old.ID
 }
 
@@ -52,7 +52,8 @@ func (s *Staged) seen(path string) *entry {
 	return nil
 }
 
-func (s *Staged) hash(fd int, name string, st *fileStat) (object.ID, error) {
+// hash is the id of a file's content. It is read into buf, which may grow.
+func (s *Staged) hash(fd int, name string, st *fileStat, buf *[]byte) (object.ID, error) {
 	if st.isLink() {
 		target, err := readLinkAt(fd, name, st.size)
 		return object.Sum(object.Blob, target), err
@@ -70,12 +71,9 @@ func (s *Staged) hash(fd int, name string, st *fileStat) (object.ID, error) {
 	}
 	defer unix.Close(f)
 	if st.size < stream {
-		buf := make([]byte, st.size+1)
-		n, err := preader(f).ReadAt(buf, 0)
-		if err != nil && err != io.EOF {
-			return object.ID{}, err
-		}
-		return object.Sum(object.Blob, buf[:n]), nil
+		data, err := readOnce(f, *buf, st.size)
+		*buf = data
+		return object.Sum(object.Blob, data), err
 	}
 	h := object.NewHasher()
 	h.Reset(object.Blob, st.size)
@@ -83,6 +81,24 @@ func (s *Staged) hash(fd int, name string, st *fileStat) (object.ID, error) {
 		return object.ID{}, err
 	}
 	return h.Sum(), nil
+}
+
+// readOnce reads a file that should have size bytes, into buf if that has room.
+func readOnce(fd int, buf []byte, size int64) ([]byte, error) {
+	if int64(cap(buf)) <= size {
+		buf = make([]byte, size+1)
+	}
+	buf = buf[:size+1]
+	for n := 0; ; {
+		var m int
+		err := retry(func() (err error) { m, err = unix.Pread(fd, buf[n:], int64(n)); return err })
+		if err != nil {
+			return buf[:0], err
+		}
+		if n += m; m == 0 || n == len(buf) || int64(n) == size { // at size it would have had one more to give
+			return buf[:n], nil
+		}
+	}
 }
 
 // Verify reads every path that was written and looks for every one that was
@@ -149,7 +165,7 @@ func (s *Staged) verify(st *step, h *hand) error {
 	if is.isLink() != (to.Kind == KindLink) {
 		return errors.New("is not the kind of file it should be")
 	}
-	id, err := s.hash(fd, base, &is)
+	id, err := s.hash(fd, base, &is, &h.buf)
 	if err != nil {
 		return err
 	}

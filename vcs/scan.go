@@ -100,13 +100,14 @@ func (s *scanner) run() error {
 	for try := 0; ; try++ {
 		s.again.Store(false)
 		s.push(task{dir: 0})
+		many := s.only == nil && len(s.dirs) >= manyDirs
 		var wg sync.WaitGroup
 		for range max(2, min(runtime.GOMAXPROCS(0), 8)) {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
 				wk := &worker{dents: make([]byte, 64<<10)}
-				if s.only == nil && len(s.dirs) >= manyDirs {
+				if many {
 					wk.roams = roam()
 				}
 				s.work(wk)

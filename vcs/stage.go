@@ -55,7 +55,8 @@ type Staged struct {
 	opened  map[string]uint32 // directories made writable, and the bits they had
 	kept    []string
 	byPath  map[string]*dirRec
-	settled bool // the stage is empty
+	settled bool          // the stage is empty
+	early   chan struct{} // closed when what was staged is on disk; nil: nobody writes it yet
 }
 
 // Stage prepares changes: from Old, which is what the newest capture saw, to
@@ -83,8 +84,9 @@ func (w *Worktree) Stage(ctx context.Context, id string, changes []FileChange) (
 	if err != nil {
 		return nil, errors.Join(err, s.Discard())
 	}
-	// Not synced, but for the manifest: what a power cut takes of the stage is
+	// Not waited for, but for the manifest: what a power cut takes of the stage is
 	// still in the store, and recovery sees by the content which files it took.
+	s.syncEarly()
 	crash.Point("restore.staged")
 	return s, nil
 }
@@ -146,6 +148,7 @@ func (s *Staged) Odd() []string {
 
 // Discard removes the stage. After Swap it gives up what was displaced.
 func (s *Staged) Discard() error {
+	s.awaitEarly()
 	s.closeDirs()
 	if !s.settled {
 		s.empty()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,9 +35,8 @@ func (s *Staged) fill(ctx context.Context) error {
 }
 
 // write makes a file in the stage. It gets its name there last: until then it
-// has none, and is made in the directory it is for. A filesystem keeps what
-// belongs to one directory together, and is slow at making a thousand files in
-// a single one, where it has just removed as many.
+// has none, and is made in the directory it is for, from which it inherits what
+// that hands down, and whose files a filesystem keeps together.
 func (s *Staged) write(st *step, h *hand) error {
 	parent, base, err := h.parent(st.change.Path)
 	if err != nil {
@@ -47,10 +47,7 @@ func (s *Staged) write(st *step, h *hand) error {
 		return err
 	}
 	if err = s.w.writeBlob(fd, st.id, &h.buf); err == nil {
-		if st.change.Old.Kind == KindFile && parent >= 0 {
-			own(fd, parent, base)
-		}
-		err = unix.Fchmod(fd, st.change.New.Mode&0o7777)
+		err = s.dress(st, fd, parent, base)
 	}
 	if err == nil && unnamed && nameUnnamed(fd, st.at.fd, strconv.Itoa(st.n)) != nil {
 		unix.Close(fd)
@@ -65,8 +62,8 @@ func (s *Staged) write(st *step, h *hand) error {
 
 // create makes the file of a step, without a name when that can be had.
 func (s *Staged) create(st *step, h *hand, parent int) (fd int, unnamed bool, err error) {
-	if parent >= 0 && !h.named {
-		if fd, err = openUnnamed(parent); err == nil {
+	if !h.named {
+		if fd, err = s.make(st, h, parent); err == nil {
 			return fd, true, nil
 		}
 	}
@@ -81,13 +78,38 @@ func (s *Staged) create(st *step, h *hand, parent int) (fd int, unnamed bool, er
 	return fd, false, err
 }
 
-// own gives the new file the owner of the one it replaces, where we may.
-func own(fd, parent int, base string) {
-	var is, was unix.Stat_t
-	if unix.Fstatat(parent, base, &was, unix.AT_SYMLINK_NOFOLLOW) == nil && unix.Fstat(fd, &is) == nil &&
-		(was.Uid != is.Uid || was.Gid != is.Gid) {
-		_ = unix.Fchown(fd, int(was.Uid), int(was.Gid)) // not in what we promise to restore
+// make makes a file without a name: in the directory it is for, or in a room of
+// the stage when there is none yet, or when that is slow and makes no difference.
+func (s *Staged) make(st *step, h *hand, parent int) (int, error) {
+	room, dirfd := st.at.rooms.newest(), parent
+	if parent < 0 || room != nil && !h.handsDown(parent) {
+		if dirfd = st.at.fd; room != nil {
+			dirfd = room.fd
+		}
 	}
+	began := bootNow()
+	fd, err := openUnnamed(dirfd, st.change.New.Mode&0o777)
+	if err == nil && (room == nil || dirfd == room.fd) {
+		st.at.rooms.judge(st.at, room, time.Duration(bootNow()-began))
+	}
+	return fd, err
+}
+
+// dress gives a new file the mode it is to have and, where we may, the owner of
+// the one it replaces.
+func (s *Staged) dress(st *step, fd, parent int, base string) error {
+	var is, was unix.Stat_t
+	err := unix.Fstat(fd, &is)
+	if err == nil && st.change.Old.Kind == KindFile && parent >= 0 &&
+		unix.Fstatat(parent, base, &was, unix.AT_SYMLINK_NOFOLLOW) == nil && (was.Uid != is.Uid || was.Gid != is.Gid) {
+		if unix.Fchown(fd, int(was.Uid), int(was.Gid)) == nil { // not in what we promise to restore
+			is.Mode = 0 // it may have lost bits
+		}
+	}
+	if want := st.change.New.Mode & 0o7777; err != nil || uint32(is.Mode)&0o7777 != want {
+		return unix.Fchmod(fd, want)
+	}
+	return nil
 }
 
 // removers is how many remove files at once: more than there are cores, since
@@ -112,6 +134,20 @@ type hand struct {
 	named  bool   // files without a name cannot be had here
 	dir    string // which fd is of, when it is open
 	fd     int
+	hands  int8 // whether that directory hands something down: 1, -1, or 0 when nobody has asked
+}
+
+// handsDown tells that a new file in the directory, which h has open, has
+// another group or other rights than one made elsewhere.
+func (h *hand) handsDown(parent int) bool {
+	if h.hands == 0 {
+		h.hands = 1
+		var st fileStat
+		if statFd(parent, &st) == nil && st.mode&unix.S_ISGID == 0 && !hasDefaultACL(parent) {
+			h.hands = -1
+		}
+	}
+	return h.hands > 0
 }
 
 // parent is an open descriptor, good until the next call, of the directory a
@@ -122,6 +158,7 @@ func (h *hand) parent(path string) (fd int, base string, err error) {
 		return h.fd, base, nil
 	}
 	h.close()
+	h.hands = 0
 	if h.fd, err = openDirAt(h.rootfd, dir); err != nil {
 		h.fd = -1
 	}

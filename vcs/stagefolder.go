@@ -21,6 +21,7 @@ type folder struct {
 	mount string // the mount point, relative to the root; "" for the root's own
 	dir   string // absolute
 	fd    int    // -1 when it is not open
+	rooms rooms
 }
 
 // stageDir is the folder for the root's own mount. With no id it is what all
@@ -147,7 +148,9 @@ func (w *Worktree) openFolder(f *folder, id string) (err error) {
 		if err := os.MkdirAll(f.dir, 0o700); err != nil {
 			return err
 		}
-		f.fd, err = openRoot(f.dir)
+		if f.fd, err = openRoot(f.dir); err == nil {
+			apart(f.fd)
+		}
 		return err
 	}
 	at, err := openDirAt(w.rootfd, f.mount)
@@ -168,11 +171,13 @@ func (w *Worktree) openFolder(f *folder, id string) (err error) {
 		at = next
 	}
 	f.fd = at
+	apart(f.fd)
 	return nil
 }
 
 // discard removes the folder and what is in it.
 func (w *Worktree) discard(f *folder) error {
+	f.rooms.close()
 	if f.fd >= 0 {
 		unix.Close(f.fd)
 		f.fd = -1

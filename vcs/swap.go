@@ -80,7 +80,10 @@ func (s *Staged) Swap(ctx context.Context) error {
 // The error is a *RollbackError: it is not known what a power cut would leave.
 func (s *Staged) Settle() error {
 	synced := make(chan error, 1)
-	go func() { synced <- s.sync() }()
+	go func() {
+		s.awaitEarly()
+		synced <- s.sync()
+	}()
 	s.empty()
 	s.settled = true
 	crash.Point("restore.emptied")
@@ -89,6 +92,25 @@ func (s *Staged) Settle() error {
 	}
 	crash.Point("restore.settled")
 	return nil
+}
+
+// syncEarly begins to write to disk what is staged, while it is swapped in and
+// verified, when that is much: Settle then has little left to wait for.
+func (s *Staged) syncEarly() {
+	if len(s.steps) < crowd {
+		return
+	}
+	s.early = make(chan struct{})
+	go func() {
+		defer close(s.early)
+		_ = s.sync() // Settle's says what is wrong
+	}()
+}
+
+func (s *Staged) awaitEarly() {
+	if s.early != nil {
+		<-s.early
+	}
 }
 
 // testOnlySync stands for syncFS.
@@ -110,6 +132,7 @@ func (s *Staged) Rollback() error {
 		crash.Point("restore.rollback.step")
 	}
 	s.closeWritable()
+	s.awaitEarly()
 	return errors.Join(append(errs, s.sync())...)
 }
 

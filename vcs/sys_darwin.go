@@ -75,7 +75,11 @@ func renameat2(fromfd int, from string, tofd int, to string, flags uint) error {
 }
 
 // There are no files without a name here.
-func openUnnamed(int) (int, error) { return -1, unix.ENOTSUP }
+func hasDefaultACL(int) bool { return false }
+
+func apart(int) {}
+
+func openUnnamed(int, uint32) (int, error) { return -1, unix.ENOTSUP }
 
 func nameUnnamed(int, int, string) error { return unix.ENOTSUP }
 

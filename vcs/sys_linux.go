@@ -120,15 +120,31 @@ var testOnlyUnnamed string
 
 // openUnnamed makes a file without a name, in the directory dirfd. Not every
 // filesystem can.
-func openUnnamed(dirfd int) (fd int, err error) {
+func openUnnamed(dirfd int, perm uint32) (fd int, err error) {
 	if testOnlyUnnamed == "not made" {
 		return -1, unix.EOPNOTSUPP
 	}
 	err = retry(func() (err error) {
-		fd, err = unix.Openat(dirfd, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
+		fd, err = unix.Openat(dirfd, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, perm)
 		return err
 	})
 	return fd, err
+}
+
+// hasDefaultACL tells that files made in the directory get an access control
+// list from it.
+func hasDefaultACL(dirfd int) bool {
+	n, err := unix.Fgetxattr(dirfd, "system.posix_acl_default", nil)
+	return n > 0 || err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP
+}
+
+// apart asks the filesystem to put folders made in a directory far from each
+// other, as chattr +T does. Not every filesystem is to be asked.
+func apart(fd int) {
+	const topDir = 0x20000 // FS_TOPDIR_FL
+	if flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS); err == nil && flags&topDir == 0 {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags|topDir)) // a wish
+	}
 }
 
 // nameUnnamed gives such a file a name, which must be free.
@@ -136,7 +152,11 @@ func nameUnnamed(fd, dirfd int, name string) error {
 	if testOnlyUnnamed == "not named" {
 		return unix.ENOENT
 	}
-	from := "/proc/self/fd/" + strconv.Itoa(fd) // without it, only root may before Linux 6.10
+	err := retry(func() error { return unix.Linkat(fd, "", dirfd, name, unix.AT_EMPTY_PATH) })
+	if err == nil || err == unix.EEXIST {
+		return err
+	}
+	from := "/proc/self/fd/" + strconv.Itoa(fd) // before Linux 6.10 only root may do without
 	return retry(func() error { return unix.Linkat(unix.AT_FDCWD, from, dirfd, name, unix.AT_SYMLINK_FOLLOW) })
 }
 

@@ -63,6 +63,6 @@ func (s *Staged) awaitWriter(st *step, dirfd int, name string, waited *atomic.In
 	if statFd(fd, &is) == nil && is.size == st.displaced.size && is.mtime == st.displaced.mtime && is.mtime < st.displaced.ctime {
 		return
 	}
-	id, err := s.hash(dirfd, name, &is)
+	id, err := s.hash(dirfd, name, &is, new([]byte))
 	st.odd = err != nil || id.String() != st.change.Old.ID
 }

@@ -108,6 +108,48 @@ func ParseTree(data []byte) iter.Seq2[TreeEntry, error] {
 	}
 }
 
+// Differing are the entries of two trees, each in its order, without those that
+// are in both. What is in both is not looked at closely.
+func Differing(a, b []byte) (as, bs []TreeEntry, err error) {
+	for len(a) > 0 || len(b) > 0 {
+		if n := sameEntry(a, b); n > 0 {
+			a, b = a[n:], b[n:]
+			continue
+		}
+		x, n, ok := parseEntry(a)
+		y, m, also := parseEntry(b)
+		if len(a) > 0 && !ok || len(b) > 0 && !also {
+			return nil, nil, corrupt("tree", "malformed entry")
+		}
+		order := 0
+		switch {
+		case !also:
+			order = -1
+		case !ok:
+			order = 1
+		default:
+			order = CompareEntries(x, y)
+		}
+		if order <= 0 {
+			as, a = append(as, x), a[n:]
+		}
+		if order >= 0 {
+			bs, b = append(bs, y), b[m:]
+		}
+	}
+	return as, bs, nil
+}
+
+// sameEntry is the length of the first entry of two trees, if they have the same;
+// otherwise 0.
+func sameEntry(a, b []byte) int {
+	end := bytes.IndexByte(a, 0)
+	if n := end + 1 + len(ID{}); end > 0 && n <= len(a) && n <= len(b) && bytes.Equal(a[:n], b[:n]) {
+		return n
+	}
+	return 0
+}
+
 func parseEntry(b []byte) (e TreeEntry, n int, ok bool) {
 	for n < len(b) && b[n] >= '0' && b[n] <= '7' && n < 7 {
 		e.Mode = e.Mode<<3 | uint32(b[n]-'0')

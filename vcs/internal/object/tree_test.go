@@ -1,7 +1,9 @@
 package object
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,4 +118,42 @@ func TestParseID(t *testing.T) {
 		assert.Error(t, err, s)
 	}
 	assert.True(t, ID{}.IsZero())
+}
+
+// Differing leaves out what is in both trees, and nothing else.
+func TestDiffering(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(what string) []TreeEntry {
+			var out []TreeEntry
+			names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "a.b", "a-", "ab", "b", "b0", "c", "d"}), func(s string) string { return s }).Draw(t, what)
+			for _, name := range names {
+				mode := rapid.SampledFrom([]uint32{ModeFile, ModeExec, ModeDir}).Draw(t, "mode")
+				out = append(out, TreeEntry{Mode: mode, Name: name, ID: ID{byte(rapid.IntRange(1, 2).Draw(t, "id"))}})
+			}
+			SortEntries(out)
+			return out
+		}
+		a, b := draw("a"), draw("b")
+		not := func(in, others []TreeEntry) (out []TreeEntry) {
+			for _, e := range in {
+				if !slices.Contains(others, e) {
+					out = append(out, e)
+				}
+			}
+			return out
+		}
+		as, bs, err := Differing(AppendTree(nil, a), AppendTree(nil, b))
+		if err != nil || !slices.Equal(as, not(a, b)) || !slices.Equal(bs, not(b, a)) {
+			t.Fatalf("%v and %v: %v and %v, %v", a, b, as, bs, err)
+		}
+	})
+	good := AppendTree(nil, []TreeEntry{{Mode: ModeFile, Name: "a", ID: ID{1}}})
+	for _, bad := range [][]byte{good[:len(good)-1], []byte("100644 a"), []byte("x"), append(good[:len(good):len(good)], 0)} {
+		if _, _, err := Differing(good, bad); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%q: %v", bad, err)
+		}
+		if _, _, err := Differing(bad, good); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
 }
