@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/retcon-dev/retcon/snapshot"
 )
@@ -14,22 +13,29 @@ import (
 // and when is left out, and so is all that another attempt would not begin with.
 // The fields are those of [Attempt].
 type AttemptOutcome struct {
-	ID       int64
-	RunID    int64
-	Task     string
-	Number   int
-	Outcome  string
-	Branch   int64
-	Before   int64
-	After    int64
-	Worktree int64
-	Input    snapshot.Hash
-	Out      snapshot.Hash
-	TreeOut  string
+	ID      int64
+	RunID   int64
+	Task    string
+	Number  int
+	Outcome string
+	Branch  int64
+	Input   snapshot.Hash
+	Out     snapshot.Hash
+	*AttemptFiles
 
 	inline    string
 	hasInline bool
 }
+
+// AttemptFiles are the files of an attempt: checkpoints before and after, the
+// worktree it ran in, and the tree it left; 0 and "" for what it has not.
+type AttemptFiles struct {
+	Before, After, Worktree int64
+	TreeOut                 string
+}
+
+// noFiles are those of most attempts.
+var noFiles AttemptFiles
 
 // Inline is the outcome of an attempt that is short, and was read with it; Out is
 // its hash, computed then. What is not is for [Tx.OutcomeBody].
@@ -62,22 +68,22 @@ func (tx *Tx) Outcomes(run int64) ([]*AttemptOutcome, error) {
 // outcomes looks rows up by their numbers: ordering them would carry all that
 // they have about.
 func (tx *Tx) outcomes(run int64) (as []*AttemptOutcome, ofFiles bool, err error) {
-	var a AttemptOutcome
+	a := AttemptOutcome{AttemptFiles: &noFiles}
 	var number, outcome, files int64
-	var texts textsIn
+	var text textIn
 	dest := []any{intIn{&a.ID}, &a.Task, intIn{&number}, intIn{&outcome}, intIn{&a.Branch}, intIn{&files},
-		hashIn{&a.Input}, hashIn{&a.Out}, &texts}
+		hashIn{&a.Input}, hashIn{&a.Out}, &text}
 	var rows []AttemptOutcome // one allocation for many
 	read := func(s scanner) (*AttemptOutcome, error) {
 		if err := s.Scan(dest...); err != nil {
 			return nil, err
 		}
-		a.RunID, a.Number, a.Outcome, a.inline, a.hasInline = run, int(number), outcomes[outcome], texts.last, texts.some
+		a.RunID, a.Number, a.Outcome, a.inline, a.hasInline = run, int(number), outcomes[outcome], text.text, text.some
 		if a.hasInline {
-			a.Out = texts.hash
+			a.Out = text.hash
 		}
 		if len(rows) == 0 {
-			rows = make([]AttemptOutcome, 64)
+			rows = make([]AttemptOutcome, 46) // 8 KiB
 		}
 		kept := &rows[0]
 		*kept, rows = a, rows[1:]
@@ -87,7 +93,7 @@ func (tx *Tx) outcomes(run int64) (as []*AttemptOutcome, ofFiles bool, err error
 	return as, ofFiles, each(tx, read, func(a *AttemptOutcome) error { as = append(as, a); return nil },
 		`SELECT id, task, number, CASE outcome WHEN 'ok' THEN 1 WHEN 'failed' THEN 2 WHEN 'interrupted' THEN 3 ELSE 0 END,
 			coalesce(branch_id, 0), coalesce(before_id, after_id, worktree_id, tree_out) IS NOT NULL, input,
-			CASE WHEN output IS NULL THEN out END, output
+			CASE WHEN output IS NULL THEN out END, CAST(output AS TEXT)
 		FROM attempt WHERE id IN (SELECT id FROM attempt WHERE run_id=?) ORDER BY id`, run)
 }
 
@@ -96,13 +102,14 @@ var outcomes = [...]string{"", OutcomeOK, OutcomeFailed, OutcomeInterrupted}
 
 func (tx *Tx) outcomesOfFiles(run int64, as []*AttemptOutcome) error {
 	read := func(s scanner) (a AttemptOutcome, err error) {
+		a.AttemptFiles = &AttemptFiles{}
 		err = s.Scan(&a.ID, &a.Before, &a.After, &a.Worktree, &a.TreeOut)
 		return a, err
 	}
 	return each(tx, read, func(files AttemptOutcome) error {
 		i, ok := slices.BinarySearchFunc(as, files.ID, func(a *AttemptOutcome, id int64) int { return cmp.Compare(a.ID, id) })
 		if ok {
-			as[i].Before, as[i].After, as[i].Worktree, as[i].TreeOut = files.Before, files.After, files.Worktree, files.TreeOut
+			as[i].AttemptFiles = files.AttemptFiles
 		}
 		return nil
 	}, `SELECT id, coalesce(before_id, 0), coalesce(after_id, 0), coalesce(worktree_id, 0), coalesce(tree_out, '')
@@ -122,31 +129,22 @@ func (in intIn) Scan(v any) error {
 	return nil
 }
 
-// textsIn makes strings of the blobs that are scanned into it, and
-// hashes them. One allocation holds many.
-type textsIn struct {
-	room strings.Builder
-	last string
+// textIn is a text to be scanned into, and its hash. A text, unlike a blob, is
+// the reader's to keep.
+type textIn struct {
+	text string
 	some bool
 	hash snapshot.Hash
 }
 
-func (in *textsIn) Scan(v any) error {
-	in.last, in.some = "", v != nil
-	if v == nil {
+func (in *textIn) Scan(v any) error {
+	in.text, in.some = v.(string)
+	if in.some {
+		in.hash = sha256.Sum256(bytesIn(in.text))
 		return nil
 	}
-	b, ok := v.([]byte)
-	if !ok {
-		return fmt.Errorf("a %T is not bytes", v)
+	if v != nil {
+		return fmt.Errorf("a %T is not a text", v)
 	}
-	if in.room.Cap()-in.room.Len() < len(b) {
-		in.room.Reset()
-		in.room.Grow(max(16<<10, len(b)))
-	}
-	in.hash = sha256.Sum256(b)
-	from := in.room.Len()
-	in.room.Write(b)
-	in.last = in.room.String()[from:]
 	return nil
 }

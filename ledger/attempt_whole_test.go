@@ -102,8 +102,9 @@ func TestOutcomes(t *testing.T) {
 		got, err := tx.Outcomes(r.ID)
 		require.Len(t, got, len(all))
 		for i, a := range all {
-			want := AttemptOutcome{ID: a.ID, RunID: a.RunID, Task: a.Task, Number: a.Number, Outcome: a.Outcome, Before: a.Before, After: a.After,
-				Branch: a.Branch, Worktree: a.Worktree, Input: a.Input, Out: a.Out, TreeOut: a.TreeOut, inline: string(a.output), hasInline: a.output != nil}
+			want := AttemptOutcome{ID: a.ID, RunID: a.RunID, Task: a.Task, Number: a.Number, Outcome: a.Outcome, Branch: a.Branch,
+				AttemptFiles: &AttemptFiles{Before: a.Before, After: a.After, Worktree: a.Worktree, TreeOut: a.TreeOut},
+				Input:        a.Input, Out: a.Out, inline: string(a.output), hasInline: a.output != nil}
 			assert.Equal(t, want, *got[i], a.Task)
 			short, inline := got[i].Inline()
 			assert.Equal(t, a.output != nil, inline, a.Task)

@@ -158,10 +158,10 @@ func TestHooksAskByIndex(t *testing.T) {
 	h := sql.OpenDB(noting{connector{fileURI(b.db.path), &sqlite3.SQLiteDriver{}}, &queries})
 	defer h.Close()
 	h.SetMaxOpenConns(1)
-	began, err := h.BeginTx(bg, nil)
+	conn, err := h.Conn(bg)
 	require.NoError(t, err)
-	defer began.Rollback()
-	tx := &Tx{db: b.db, tx: began, ctx: bg}
+	defer conn.Close()
+	tx := &Tx{db: b.db, tx: conn, ctx: bg}
 	for name, q := range map[string]struct {
 		ask func() error
 		by  string // the step that decides how much is read

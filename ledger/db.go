@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/retcon-dev/retcon/internal/crash"
 )
 
@@ -241,16 +243,32 @@ func (db *DB) writeWithin(ctx context.Context, patience time.Duration, h *sql.DB
 	return db.transact(ctx, h, true, fn)
 }
 
+// transact calls fn in a transaction. It is not an sql.Tx: that one keeps a
+// goroutine for itself, and one for each query, to watch for the end of a context
+// that mostly has none; passing between them costs more than a small query.
 func (db *DB) transact(ctx context.Context, h *sql.DB, writes bool, fn func(*Tx) error) error {
-	t, err := h.BeginTx(ctx, nil)
+	conn, err := h.Conn(ctx)
 	if err != nil {
 		return db.explain(err)
 	}
-	defer t.Rollback() // does nothing after a commit; its error adds nothing to the one returned
+	defer conn.Close() // to be used again
+	begin := "BEGIN"
+	if writes {
+		begin = "BEGIN IMMEDIATE"
+	}
+	if _, err := conn.ExecContext(ctx, begin); err != nil {
+		return db.explain(err)
+	}
+	open := true
+	defer func() {
+		if open {
+			rollback(context.WithoutCancel(ctx), conn)
+		}
+	}()
 	if writes {
 		crash.Point("ledger.begin")
 	}
-	tx := &Tx{db: db, tx: t, ctx: ctx, writes: writes}
+	tx := &Tx{db: db, tx: conn, ctx: ctx, writes: writes}
 	defer func() { tx.takeBack() }()
 	if err := fn(tx); err != nil {
 		return err
@@ -259,12 +277,28 @@ func (db *DB) transact(ctx context.Context, h *sql.DB, writes bool, fn func(*Tx)
 		return nil
 	}
 	crash.Point("ledger.commit")
-	if err := t.Commit(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return db.explain(err)
 	}
-	tx.undo = nil
+	if _, err := conn.ExecContext(context.WithoutCancel(ctx), "COMMIT"); err != nil {
+		return db.explain(err)
+	}
+	open, tx.undo = false, nil
 	crash.Point("ledger.committed")
 	return nil
+}
+
+// rollback ends a transaction of which nothing comes. SQLite may have done it, as
+// when the disk is full. A connection that can't is not used again: whatever it is
+// adds nothing to the error that is returned.
+func rollback(ctx context.Context, conn *sql.Conn) {
+	_, _ = conn.ExecContext(ctx, "ROLLBACK")
+	_ = conn.Raw(func(c any) error {
+		if c.(*sqlite3.SQLiteConn).AutoCommit() {
+			return nil
+		}
+		return driver.ErrBadConn
+	})
 }
 
 // takeBack undoes what methods of the transaction did to values of the

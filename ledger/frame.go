@@ -2,12 +2,12 @@ package ledger
 
 import (
 	"bytes"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/retcon-dev/retcon/internal/crash"
 	"github.com/retcon-dev/retcon/snapshot"
@@ -113,10 +113,10 @@ func (tx *Tx) load(h *Head, segments []segment) (root snapshot.Hash, err error) 
 	if err != nil {
 		return root, err
 	}
-	d := deltas{first: at + 1, stored: make([]byte, 0, h.keyframe/2)} // when they take more, there is another keyframe
+	folding := snapshot.NewFolding(int(min(h.Seq-at, 1<<14))) // what is damaged may promise any number
 	for _, g := range slices.Backward(from) {
 		g.lo = max(g.lo, at)
-		if err = tx.readDeltas(&d, g); err != nil {
+		if err = tx.readDeltas(h, folding, g); err != nil {
 			break
 		}
 	}
@@ -127,27 +127,10 @@ func (tx *Tx) load(h *Head, segments []segment) (root snapshot.Hash, err error) 
 	if h.Set = set; at >= 0 {
 		h.rows = set.Len()
 	}
-	return root, tx.fold(h, &d)
-}
-
-// fold folds deltas onto a head's state.
-func (tx *Tx) fold(h *Head, d *deltas) error {
-	folding := h.Set.Folding(min(len(d.ends), 1<<14)) // what is damaged may promise any number
-	start := 0
-	for i, end := range d.ends {
-		seq := d.first + int64(i)
-		delta, err := unpackDelta(d.stored[start:end])
-		if err == nil {
-			err = folding.Add(seq, delta)
-		}
-		if err != nil {
-			return tx.corrupt("frame %d: %w", seq, err)
-		}
-		h.since += end - start + frameCost
-		start = end
+	if err := folding.Onto(set); err != nil {
+		return root, tx.corrupt("%w", err)
 	}
-	folding.Close()
-	return nil
+	return root, nil
 }
 
 // checkpointAt returns the checkpoint of the newest frame of a lineage.
@@ -210,16 +193,9 @@ func parseKeyframe(seq int64, stored []byte) (*snapshot.Set, error) {
 	return s, nil
 }
 
-// deltas are those of frames that follow each other, as they are stored.
-type deltas struct {
-	first  int64 // frame
-	stored []byte
-	ends   []int // of each in stored
-}
-
-// readDeltas adds those of the frames of a segment.
-func (tx *Tx) readDeltas(d *deltas, g segment) error {
-	rows, err := tx.tx.QueryContext(tx.ctx, `SELECT delta FROM frame WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq`,
+// readDeltas begins to fold those of the frames of a segment.
+func (tx *Tx) readDeltas(h *Head, folding *snapshot.Folding, g segment) error {
+	rows, err := tx.tx.QueryContext(tx.ctx, `SELECT CAST(delta AS TEXT) FROM frame WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq`,
 		g.branch, g.lo, g.hi)
 	if err != nil {
 		return tx.db.explain(err)
@@ -227,13 +203,19 @@ func (tx *Tx) readDeltas(d *deltas, g segment) error {
 	defer rows.Close()
 	seq := g.lo
 	for rows.Next() {
-		seq++ // if one is missing, the next does not follow, or the last is not there
-		var stored sql.RawBytes
+		seq++             // if one is missing, the next does not follow, or the last is not there
+		var stored string // a text is ours to keep, a blob would have to be copied
 		if err := rows.Scan(&stored); err != nil {
 			return tx.db.explain(err)
 		}
-		d.stored = append(d.stored, stored...)
-		d.ends = append(d.ends, len(d.stored))
+		delta, err := unpackText(stored)
+		if err == nil {
+			err = folding.Add(seq, delta)
+		}
+		if err != nil {
+			return tx.corrupt("frame %d: %w", seq, err)
+		}
+		h.since += len(stored) + frameCost
 	}
 	if err := rows.Err(); err != nil {
 		return tx.db.explain(err)
@@ -263,6 +245,18 @@ func unpackDelta(stored []byte) ([]byte, error) {
 	}
 	return stored, nil
 }
+
+// unpackText is unpackDelta of a delta that was read as a text.
+func unpackText(stored string) (string, error) {
+	if len(stored) < len(zstdMagic) || stored[:len(zstdMagic)] != string(zstdMagic) {
+		return stored, nil
+	}
+	delta, err := decompress(bytesIn(stored))
+	return unsafe.String(unsafe.SliceData(delta), len(delta)), err // nobody else has it
+}
+
+// bytesIn is a view of a text, which nobody may write to.
+func bytesIn(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 // AppendFrame adds the frame that follows a head, and moves the head on to it.
 // After an error the head is as it was, and likewise when the transaction comes

@@ -14,7 +14,7 @@ import (
 // A method's error may be any of those Open returns, besides the ones it names.
 type Tx struct {
 	db     *DB
-	tx     *sql.Tx
+	tx     *sql.Conn
 	ctx    context.Context // of the View, Update or Commit that made it
 	writes bool
 	undo   []func() // called, last first, when nothing comes of the transaction

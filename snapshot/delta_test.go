@@ -58,11 +58,11 @@ func TestFoldingLeadsBack(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, h.sets[key].Root(), s.Root())
 		}
-		f := s.Folding(1)
+		f := NewFolding(1)
 		for seq := key + 1; seq <= end; seq++ {
-			require.NoError(t, f.Add(int64(seq), h.deltas[seq]))
+			require.NoError(t, f.Add(int64(seq), string(h.deltas[seq])))
 		}
-		f.Close()
+		require.NoError(t, f.Onto(s))
 		if end < 0 {
 			return
 		}

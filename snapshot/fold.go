@@ -3,130 +3,170 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Fold changes rows as the delta of the frame seq tells. See [Folding].
 func (s *Set) Fold(seq int64, delta []byte) error {
-	f := s.Folding(1)
-	if err := f.Add(seq, delta); err != nil {
+	f := NewFolding(1)
+	if err := f.Add(seq, string(delta)); err != nil {
 		return err
 	}
-	f.Close()
-	return nil
+	return f.Onto(s)
 }
 
 // Folding folds many deltas into a set, and touches each row once however many
-// tell of it. The set is as before until Close. After an error of Add nothing
-// is to be had.
+// tell of it. The deltas are read before the set is needed.
 type Folding struct {
-	set  *Set
 	at   map[string]int32 // into rows
 	rows []folded
 	told []told
 }
 
-// folded is what the deltas so far have made of one row: what is encoded, unless
-// the row is whole, and then what was told of it.
+// folded is a row that deltas tell of.
 type folded struct {
 	item
 	place       int32 // in its bucket, where the set has the row
-	first, last int32 // into told, and one
+	first, last int32 // into told, and one; of what makes the row
 	bucket      byte
-	there       bool // there is a row now
-	whole       bool
+	known       bool // the set has the row
+	there       bool // there is a row
+	whole       bool // what was told is all of it
 }
 
-// told is the fields of one entry, and where the next of the same row is.
+// told is one entry, whose key the row has, and where the next of the same row
+// is.
 type told struct {
-	fields string
-	next   int32
+	fields      string
+	seq, back   int64
+	next        int32
+	gone, whole bool
 }
 
-// Folding begins to fold about n deltas. The set must not be changed before it is
-// closed.
-func (s *Set) Folding(n int) *Folding {
+// NewFolding begins to fold about n deltas.
+func NewFolding(n int) *Folding {
 	// A frame changes a row or two, and those that are changed often once more.
-	return &Folding{set: s, at: make(map[string]int32, n), rows: make([]folded, 0, n), told: make([]told, 0, 2*n)}
+	return &Folding{at: make(map[string]int32, n), rows: make([]folded, 0, n), told: make([]told, 0, n+n/2)}
 }
 
 var errNoFollow = errors.New("does not follow this state")
 
-// Add folds the delta of a frame that comes after those added before. An error
-// says that it is no delta, or none that could follow the state.
-func (f *Folding) Add(seq int64, delta []byte) error {
-	return eachEntry(string(delta), func(e Entry) error {
-		r := f.row(e.Key)
-		if err := r.fold(seq, e); err != nil {
-			return fmt.Errorf("row %.80q: %w", e.Key, err)
+// Add takes the delta of a frame that comes after those added before. An error
+// says that it is no delta; then nothing is to be had.
+func (f *Folding) Add(seq int64, delta string) error {
+	return eachEntry(delta, func(e Entry) error {
+		f.told = append(f.told, told{fields: e.fields, seq: seq, back: e.Back, gone: e.Gone, whole: e.Whole})
+		n := int32(len(f.told))
+		i, ok := f.at[e.Key]
+		if !ok {
+			f.at[e.Key] = int32(len(f.rows))
+			f.rows = append(f.rows, folded{item: item{key: e.Key, at: unknown}, first: n, last: n})
+			return nil
 		}
-		if r.there {
-			f.tell(r, e.fields)
-		}
+		r := &f.rows[i]
+		f.told[r.last-1].next, r.last = n, n
 		return nil
 	})
 }
 
-func (f *Folding) row(key string) *folded {
-	i, ok := f.at[key]
-	if !ok {
-		i = int32(len(f.rows))
-		r := folded{item: item{key: key, at: unknown}, bucket: bucketOf(key)}
-		if b := f.set.buckets[r.bucket]; b != nil {
-			i, there := b.find(key)
-			if r.place, r.there = int32(i), there; there {
-				r.item = b.items[i]
-			}
-		}
-		f.rows = append(f.rows, r)
-		f.at[r.key] = i
+// Onto makes of the set what the deltas say. An error says which frame could not
+// follow; then the set is as it was.
+func (f *Folding) Onto(s *Set) error {
+	if err := f.make(s); err != nil {
+		return err
 	}
-	return &f.rows[i]
+	var more [buckets]int
+	for i := range f.rows {
+		if r := &f.rows[i]; r.there && !r.known {
+			more[r.bucket]++
+		}
+	}
+	for i, n := range more {
+		if n > 0 {
+			b := s.writable(byte(i))
+			b.items = slices.Grow(b.items, n)
+		}
+	}
+	for i := range f.rows {
+		if r := &f.rows[i]; r.there {
+			s.putAt(r.bucket, int(r.place), r.item)
+		} else {
+			s.Delete(r.key)
+		}
+	}
+	f.at, f.rows, f.told = nil, nil, nil
+	return nil
 }
 
-func (r *folded) fold(seq int64, e Entry) error {
-	switch {
-	case e.Back == 0 && r.there && r.at != unknown,
-		e.Back != 0 && (!r.there || r.at != seq-e.Back),
-		e.Gone && !r.there:
-		return errNoFollow
-	case e.Gone:
-		*r = folded{item: item{key: r.key, at: unknown}, bucket: r.bucket, place: r.place}
+// manyRows is from how many rows on they are made on two cores.
+const manyRows = 2048
+
+// make makes the rows, and leaves the set alone.
+func (f *Folding) make(s *Set) error {
+	some := func(rows []folded) error {
+		for i := range rows {
+			if err := f.prove(&rows[i], s); err != nil {
+				return err
+			}
+			if rows[i].there {
+				f.encode(&rows[i])
+			}
+		}
 		return nil
-	case e.Whole:
-		*r = folded{item: item{key: r.key}, bucket: r.bucket, place: r.place, whole: true}
+	}
+	if len(f.rows) < manyRows {
+		return some(f.rows)
+	}
+	other, half := make(chan error, 1), len(f.rows)/2
+	go func() { other <- some(f.rows[:half]) }()
+	err := some(f.rows[half:])
+	if first := <-other; first != nil {
+		return first
+	}
+	return err
+}
+
+// prove follows what was told of a row, from what the set has of it.
+func (f *Folding) prove(r *folded, s *Set) error {
+	r.bucket = bucketOf(r.key)
+	if b := s.buckets[r.bucket]; b != nil {
+		i, there := b.find(r.key)
+		if r.place, r.known, r.there = int32(i), there, there; there {
+			r.item = b.items[i]
+		}
+	}
+	for i := r.first; i != 0; i = f.told[i-1].next {
+		e := &f.told[i-1]
+		if err := r.fold(e); err != nil {
+			return fmt.Errorf("frame %d: row %.80q: %w", e.seq, r.key, err)
+		}
+		if e.whole {
+			r.first = i
+		} else if e.gone {
+			r.first = e.next
+		}
+	}
+	return nil
+}
+
+func (r *folded) fold(e *told) error {
+	switch {
+	case e.back == 0 && r.there && r.at != unknown,
+		e.back != 0 && (!r.there || r.at != e.seq-e.back),
+		e.gone && !r.there:
+		return errNoFollow
+	case e.gone:
+		r.item, r.there, r.whole = item{key: r.key, at: unknown}, false, false
+		return nil
+	case e.whole:
+		r.item, r.whole = item{key: r.key}, true
 	case r.depth+1 >= chain:
 		return errNoFollow
 	default:
 		r.depth++
 	}
-	r.there, r.at = true, seq
+	r.there, r.at = true, e.seq
 	return nil
-}
-
-// tell adds fields to what was told of a row.
-func (f *Folding) tell(r *folded, fields string) {
-	f.told = append(f.told, told{fields: fields})
-	n := int32(len(f.told))
-	if r.last == 0 {
-		r.first = n
-	} else {
-		f.told[r.last-1].next = n
-	}
-	r.last = n
-}
-
-// Close makes the set what the deltas say.
-func (f *Folding) Close() {
-	for i := range f.rows {
-		r := &f.rows[i]
-		if !r.there {
-			f.set.Delete(r.key)
-			continue
-		}
-		f.encode(r)
-		f.set.putAt(r.bucket, int(r.place), r.item)
-	}
-	f.at, f.rows, f.told = nil, nil, nil
 }
 
 // encode puts the fields that were told in the place of those that were there.

@@ -96,19 +96,56 @@ func parseKeyframe(seq int64, body string) (*Set, error) {
 		}
 	}
 	for i, n := range counts {
-		if n == 0 {
-			continue
+		if n > 0 {
+			s.buckets[i], items = &bucket{items: items[:n:n], owner: s.owner}, items[n:]
 		}
-		b := &bucket{items: items[:n:n], owner: s.owner}
-		if rest, err = b.cutRows(rest); err != nil {
-			return nil, err
-		}
-		s.buckets[i], items = b, items[n:]
 	}
-	if rest != "" {
-		return nil, errNotCanonical
+	if err := s.cutRows(rest); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// cutRows takes the rows of all buckets off s, of which nothing may be left. Many
+// are read on two cores.
+func (s *Set) cutRows(rest string) error {
+	front, back := rest, ""
+	if s.n >= crowd {
+		for _, b := range s.buckets[:buckets/2] {
+			if b == nil {
+				continue
+			}
+			for range b.items {
+				var err error
+				if _, rest, err = cutText(rest); err != nil {
+					return err
+				}
+			}
+		}
+		front, back = front[:len(front)-len(rest)], rest
+	}
+	if back == "" {
+		return cutBuckets(s.buckets[:], front)
+	}
+	other := make(chan error, 1)
+	go func() { other <- cutBuckets(s.buckets[:buckets/2], front) }()
+	err := cutBuckets(s.buckets[buckets/2:], back)
+	return errors.Join(<-other, err)
+}
+
+func cutBuckets(all []*bucket, s string) (err error) {
+	for _, b := range all {
+		if b == nil {
+			continue
+		}
+		if s, err = b.cutRows(s); err != nil {
+			return err
+		}
+	}
+	if s != "" {
+		return errNotCanonical
+	}
+	return nil
 }
 
 // cutRows takes the rows of a bucket off the front of s.

@@ -111,7 +111,7 @@ type dispatch struct {
 func (d dispatch) brief() bool { return d.job.place == nil && d.job.task.decl.unseen() }
 
 // unseen tells that the beginning of an attempt is not written.
-func (d *Decl) unseen() bool { return d.Kind == KindPure && d.Undo.IsZero() }
+func (d *Decl) unseen() bool { return d.Kind == KindPure && !d.compensated() }
 
 // here carries out a dispatch in the goroutine of a line, while nothing else
 // goes on. As in a goroutine of its own, a panic ends the process: the body,

@@ -95,7 +95,7 @@ func (b *branch) declare(d Decl) (*task, error) {
 // newTask makes room for a task: one allocation for some.
 func (e *engine) newTask() *task {
 	if len(e.room) == 0 {
-		e.room = make([]task, 16)
+		e.room = make([]task, 16) // 8 KiB
 	}
 	t := &e.room[0]
 	e.room = e.room[1:]
@@ -146,7 +146,7 @@ func (b *branch) value(t *task) (value.V, error) {
 		return nil, err
 	}
 	if !out.ok() {
-		return nil, &HaltError{Task: t.id, At: t.decl.At, Failure: out.failure, State: out.state}
+		return nil, &HaltError{Task: t.id, At: t.decl.At, Failure: *out.failure, State: out.state}
 	}
 	return out.value, nil
 }
@@ -168,7 +168,7 @@ func (b *branch) settle() error {
 			return err
 		}
 		if !out.ok() && !t.handled && !t.passed {
-			return &HaltError{Task: t.id, At: t.decl.At, Failure: out.failure, State: out.state}
+			return &HaltError{Task: t.id, At: t.decl.At, Failure: *out.failure, State: out.state}
 		}
 	}
 	return nil

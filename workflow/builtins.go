@@ -94,10 +94,11 @@ func (d *declaring) task(args map[string]value.V) (*handle, error) {
 	case *starlark.Function:
 		h.undo = u
 	default:
-		var err error
-		if d.decl.Undo, err = d.compensation(u); err != nil {
+		undo, err := d.compensation(u)
+		if err != nil {
 			return nil, err
 		}
+		d.decl.Undo = &undo
 	}
 	t, err := d.b.declare(d.decl)
 	if err != nil {

@@ -60,10 +60,13 @@ type Decl struct {
 
 	// Undo says how what the task does outside is undone. With it, or with
 	// FxExternal, the task is one effect, whose command is called with its key.
-	Undo sideeffect.Compensation
+	Undo *sideeffect.Compensation
 
 	run runner
 }
+
+// compensated tells that the declaration says how the task is undone.
+func (d *Decl) compensated() bool { return d.Undo != nil && !d.Undo.IsZero() }
 
 // Retry says how often a task is tried, and how long to wait in between.
 type Retry struct {

@@ -57,7 +57,7 @@ func redactor() *redact.Redactor { return redact.New() }
 // task that is declared to act outside, or says how that is undone, is one
 // effect; of another command those are that the rules recognise.
 func (e *engine) effectsOf(t *task, x *execution) (found []sideeffect.Effect, whole bool) {
-	declared := t.decl.Fx == FxExternal || !t.decl.Undo.IsZero()
+	declared := t.decl.Fx == FxExternal || t.decl.compensated()
 	whole = declared
 	switch t.decl.Kind {
 	case KindHTTP:
@@ -71,7 +71,7 @@ func (e *engine) effectsOf(t *task, x *execution) (found []sideeffect.Effect, wh
 		whole = true
 	case KindShell:
 		found = e.opt.Rules.Recognise(toolCall(x))
-		if !declared || t.decl.Undo.IsZero() && len(found) > 0 {
+		if !declared || !t.decl.compensated() && len(found) > 0 {
 			return found, false
 		}
 	default:
@@ -79,8 +79,10 @@ func (e *engine) effectsOf(t *task, x *execution) (found []sideeffect.Effect, wh
 			return nil, false
 		}
 	}
-	one := sideeffect.Effect{Tool: t.decl.Kind, Rule: t.decl.Name, Class: sideeffect.Write, Args: json.RawMessage(value.JSON(x.Args)),
-		Compensation: t.decl.Undo}
+	one := sideeffect.Effect{Tool: t.decl.Kind, Rule: t.decl.Name, Class: sideeffect.Write, Args: json.RawMessage(value.JSON(x.Args))}
+	if t.decl.Undo != nil {
+		one.Compensation = *t.decl.Undo
+	}
 	switch t.decl.Kind {
 	case KindShell:
 		one.Command = commandLine(x.Args)

@@ -148,7 +148,7 @@ func (t *Task[T]) Result() (T, error) {
 	t.w.b.handled(t.t)
 	if !out.ok() {
 		var none T
-		f := Failure(out.failure)
+		f := Failure(*out.failure)
 		return none, &f
 	}
 	return t.decode(out.value), nil

@@ -58,7 +58,7 @@ func (h *handle) value(thread *starlark.Thread) (starlark.Value, error) {
 		return value.ToStarlark(out.value), nil
 	}
 	if h.fallback == nil {
-		return nil, &HaltError{Task: h.t.id, At: h.t.decl.At, Failure: out.failure, State: out.state}
+		return nil, &HaltError{Task: h.t.id, At: h.t.decl.At, Failure: *out.failure, State: out.state}
 	}
 	return h.fallBack(thread, out)
 }

@@ -10,7 +10,7 @@ import (
 type outcome struct {
 	state   snapshot.State // Done, Failed, Cancelled or Skipped
 	value   value.V        // of Done
-	failure value.Failure  // of the others
+	failure *value.Failure // of the others; an empty one of Done
 	hash    snapshot.Hash
 
 	bytes  []byte // canonical, of one that was made
@@ -25,16 +25,19 @@ func (o *outcome) encoded() []byte {
 	return o.bytes
 }
 
+// noFailure is the failure of what has not failed.
+var noFailure value.Failure
+
 func succeeded(v value.V) *outcome {
 	b := value.Encode(v)
-	return &outcome{state: snapshot.Done, value: v, bytes: b, hash: hashOf(b)}
+	return &outcome{state: snapshot.Done, value: v, failure: &noFailure, bytes: b, hash: hashOf(b)}
 }
 
 func failed(f value.Failure) *outcome { return ended(snapshot.Failed, f) }
 
 func ended(state snapshot.State, f value.Failure) *outcome {
 	b := value.Encode(f.V())
-	return &outcome{state: state, failure: f, bytes: b, hash: hashOf(b)}
+	return &outcome{state: state, failure: &f, bytes: b, hash: hashOf(b)}
 }
 
 // decodeOutcome reads what was stored.
@@ -48,7 +51,7 @@ func hashedOutcome(state snapshot.State, stored string, hash snapshot.Hash) (*ou
 	if err != nil {
 		return nil, err
 	}
-	o := &outcome{state: state, stored: stored, hash: hash}
+	o := &outcome{state: state, failure: &noFailure, stored: stored, hash: hash}
 	if state == snapshot.Done {
 		o.value = v
 		return o, nil
@@ -57,7 +60,7 @@ func hashedOutcome(state snapshot.State, stored string, hash snapshot.Hash) (*ou
 	if err != nil {
 		return nil, err
 	}
-	o.failure = *f
+	o.failure = f
 	return o, nil
 }
 

@@ -11,29 +11,29 @@ import (
 // task is a unit of a run's graph. Its fields are guarded by the engine's mu,
 // but those that never change after declare.
 type task struct {
-	decl    Decl
-	id      string
-	digest  snapshot.Hash // of the declaration
-	branch  *branch
-	refs    []*task // whose outcomes are arguments
-	control uint32
-	ver     *version // what it reads, or makes; nil for none
-	sides   []*place // of a merge
+	decl   Decl
+	id     string
+	digest snapshot.Hash // of the declaration
+	branch *branch
+	refs   []*task  // whose outcomes are arguments
+	ver    *version // what it reads, or makes; nil for none
+	sides  []*place // of a merge
 
+	control uint32
+	attempt uint32
 	out     *outcome      // nil until it has settled
 	input   snapshot.Hash // of the outcome, or of a wait
-	attempt uint32
-	left    files // by a writer
+	left    files         // by a writer
+	origin  int64         // attempt that a carried outcome is of
 	carried bool
-	origin  int64 // attempt that a carried outcome is of
-	handled bool  // the body deals with its failure
-	passed  bool  // its outcome was given to another task
-	lost    bool  // a race
-	noted   bool  // its outcome is in the log
-	dirty   bool  // it is in the engine's list of those
+	handled bool // the body deals with its failure
+	passed  bool // its outcome was given to another task
+	lost    bool // a race
+	noted   bool // its outcome is in the log
+	dirty   bool // it is in the engine's list of those
+	going   bool // an attempt is under way
 
 	stands  []ledger.Effect         // in the way of its next attempt
-	going   bool                    // an attempt is under way
 	cancel  context.CancelCauseFunc // of the attempt
 	due     time.Time               // of a timer
 	finish  *settled                // how its last attempt ended, until a frame has it
