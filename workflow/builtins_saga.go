@@ -83,10 +83,14 @@ func (b *branch) undo(thread *starlark.Thread, cause error) error {
 			continue
 		}
 		v, err := starlark.Call(thread, h.undo, starlark.Tuple{value.ToStarlark(out.value)}, nil)
-		if err != nil && suspends(bodyError(err)) {
-			return err
+		if err != nil {
+			if err = bodyError(err); suspends(err) {
+				return err
+			}
+			cause = &UndoError{Cause: bodyError(cause), Task: h.t.id, Err: err}
+			continue
 		}
-		if other, ok := v.(*handle); ok && err == nil {
+		if other, ok := v.(*handle); ok {
 			out, err = scope.force(other.t)
 			if err != nil {
 				return err
@@ -94,7 +98,7 @@ func (b *branch) undo(thread *starlark.Thread, cause error) error {
 			scope.handled(other.t)
 			renew(thread)
 		}
-		if err == nil && out.ok() {
+		if out.ok() {
 			b.e.revoke(h.t, scope.tasks)
 		}
 	}

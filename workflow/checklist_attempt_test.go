@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,6 +73,32 @@ def main(ctx):
 	assert.Equal(t, []string{"failed"}, l.attempts(r.Run, "s0.saga/undo/untwo"))
 	l.audit(r.Run)
 	assert.Equal(t, want, does(t, world))
+}
+
+// An undo function that fails itself is told, beside what failed first, and keeps
+// no other from being done.
+func TestD21UndoFunctionThatFails(t *testing.T) {
+	l := newLab(t)
+	world := l.world()
+	r := l.start(`
+def main(ctx):
+    def steps():
+        sh("true", name="a", undo=lambda _: sh("echo undo a >> $WORLD/log", name="una")).out()
+        sh("true", name="b", undo=lambda _: {}["nothing"]).out()
+        sh("true", name="c", undo=lambda _: sh("false", name="unc").out()).out()
+        sh("exit 7", name="last").out()
+    saga(steps)
+`)
+	assert.Equal(t, "undo a\n", does(t, world))
+	var undone *workflow.UndoError
+	require.ErrorAs(t, r.Err, &undone)
+	var halt *workflow.HaltError
+	require.ErrorAs(t, r.Err, &halt)
+	assert.Contains(t, halt.Task, "s0.saga/last", "what failed first")
+	told := regexp.MustCompile(`~[0-9a-f]{12}`).ReplaceAllString(r.Err.Error(), "")
+	assert.Equal(t, "s0.saga/last failed: exit 7; s0.saga/c was not undone: s0.saga/undo/unc failed: exit 1; "+
+		`s0.saga/b was not undone: main.star:5:47: key "nothing" not in dict`, told)
+	l.audit(r.Run)
 }
 
 // What a saga has undone is done again when the run goes on, and undone again

@@ -50,6 +50,20 @@ func (e *HaltError) Error() string {
 	return s
 }
 
+// UndoError says that what failed in a saga was not all undone: the function that
+// says how failed itself, and there is no task that shows it.
+type UndoError struct {
+	Cause error // why the saga was undone
+	Task  string
+	Err   error // why Task could not be
+}
+
+func (e *UndoError) Error() string {
+	return fmt.Sprintf("%v; %s was not undone: %v", e.Cause, e.Task, e.Err)
+}
+
+func (e *UndoError) Unwrap() error { return e.Cause }
+
 // BodyError is a fault of the body: it can't be loaded, or does what a body
 // must not. Nothing was dispatched because of it.
 type BodyError struct {

@@ -185,6 +185,7 @@ func (p *program) call(b *branch, fn starlark.Value, args starlark.Tuple) (starl
 // bodyError finds, in what Starlark reports, the place and what to do.
 func bodyError(err error) error {
 	var known *BodyError
+	var undone *UndoError
 	var halt *HaltError
 	var twice *DuplicateKeyError
 	var gaveUp *FailError
@@ -193,6 +194,8 @@ func bodyError(err error) error {
 		return nil
 	case suspends(err):
 		return err
+	case errors.As(err, &undone):
+		return undone
 	case errors.As(err, &halt):
 		return halt
 	case errors.As(err, &twice):
