@@ -3,6 +3,8 @@ package vcs
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,14 +49,32 @@ func gitTree(t testing.TB, dir string) string {
 	t.Helper()
 	tmp := filepath.Join(t.TempDir(), "index")
 	gitDir := git(t, dir, "rev-parse", "--absolute-git-dir")
-	if b, err := os.ReadFile(filepath.Join(gitDir, "index")); err == nil {
-		if err := os.WriteFile(tmp, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := copyIndex(filepath.Join(gitDir, "index"), tmp); err != nil {
+		t.Fatal(err)
 	}
 	env := []string{"GIT_INDEX_FILE=" + tmp}
 	gitWith(t, dir, env, "-c", "advice.addEmbeddedRepo=false", "add", "-A")
 	return gitWith(t, dir, env, "write-tree")
+}
+
+// copyIndex copies an index, if there is one, with the time it was written: by
+// that git knows which entries it must not believe.
+func copyIndex(from, to string) error {
+	fi, err := os.Stat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		return err
+	}
+	return os.Chtimes(to, fi.ModTime(), fi.ModTime())
 }
 
 func newRepo(t testing.TB) string {

@@ -234,12 +234,8 @@ func (wo *world) git(env []string, args ...string) string {
 // oracle is the tree git makes of the worktree, in an index of its own.
 func (wo *world) oracle() string {
 	tmp := filepath.Join(wo.base, "index")
-	switch b, err := os.ReadFile(filepath.Join(wo.dir, ".git", "index")); {
-	case err == nil:
-		wo.must(os.WriteFile(tmp, b, 0o600))
-	default:
-		_ = os.Remove(tmp) // the first time there is none
-	}
+	_ = os.Remove(tmp) // the first time there is none
+	wo.must(copyIndex(filepath.Join(wo.dir, ".git", "index"), tmp))
 	env := []string{"GIT_INDEX_FILE=" + tmp, "GIT_OBJECT_DIRECTORY=" + filepath.Join(wo.base, "objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(wo.dir, ".git", "objects")}
 	wo.must(os.MkdirAll(filepath.Join(wo.base, "objects"), 0o755))
