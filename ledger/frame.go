@@ -152,8 +152,8 @@ func (tx *Tx) checkpointAt(segments []segment) (id int64, err error) {
 func (tx *Tx) readKeyframe(h *Head, segments []segment) (int64, func() (*snapshot.Set, error), []segment, error) {
 	for i, g := range segments {
 		var seq int64
-		var stored []byte
-		err := tx.get(`SELECT seq, body FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
+		var stored string // which need not be copied
+		err := tx.get(`SELECT seq, CAST(body AS TEXT) FROM keyframe WHERE branch_id=? AND seq>? AND seq<=? ORDER BY seq DESC LIMIT 1`,
 			[]any{g.branch, g.lo, g.hi}, &seq, &stored)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -163,7 +163,7 @@ func (tx *Tx) readKeyframe(h *Head, segments []segment) (int64, func() (*snapsho
 		}
 		h.keyframe = len(stored)
 		parse := sync.OnceValues(func() (*snapshot.Set, error) {
-			set, err := parseKeyframe(seq, stored)
+			set, err := parseKeyframe(seq, bytesIn(stored))
 			if err != nil {
 				err = tx.corrupt("%w", err)
 			}
