@@ -2,7 +2,9 @@ package snapshot
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -282,4 +284,34 @@ func FuzzKeyframe(f *testing.F) {
 		}
 		require.Equal(t, misplaced, other.Root() != s.Root())
 	})
+}
+
+// A row that is told whole once more has nothing of what was told before: not a
+// field that came and went while all were folded at once.
+func TestFoldingForgetsBeforeWhole(t *testing.T) {
+	s, f := NewSet(), NewFolding(1)
+	wholes := 0
+	for seq := range int64(3 * chain) {
+		r := full("a")
+		if r.Tree, r.Iter = "", uint32(seq); seq%3 == 0 {
+			r.Tree = strings.Repeat("ab", 20)
+		}
+		delta, _, err := s.Advance(seq, []Row{r}, nil)
+		require.NoError(t, err)
+		entries, err := DecodeDelta(delta)
+		require.NoError(t, err)
+		if entries[0].Whole && r.Tree == "" {
+			wholes++ // the tree was told before, and not this time
+		}
+		require.NoError(t, f.Add(seq, string(delta)))
+		folded := NewSet()
+		require.NoError(t, f.clone().Onto(folded))
+		require.Equal(t, s.Root(), folded.Root(), "frame %d", seq)
+	}
+	require.Positive(t, wholes)
+}
+
+// clone is a folding that goes on by itself.
+func (f *Folding) clone() *Folding {
+	return &Folding{at: maps.Clone(f.at), rows: slices.Clone(f.rows), told: slices.Clone(f.told)}
 }

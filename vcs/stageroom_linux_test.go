@@ -16,9 +16,6 @@ import (
 // Where making files is slow they are made elsewhere, and the restore is no
 // other, whatever their directories hand down.
 func TestRestoreFromRooms(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root gives files away")
-	}
 	for _, slow := range []time.Duration{0, time.Microsecond, time.Hour} { // one room after the other; then none
 		t.Run(slow.String(), func(t *testing.T) {
 			slowMake = slow
@@ -28,7 +25,11 @@ func TestRestoreFromRooms(t *testing.T) {
 				write(t, dir, fmt.Sprintf("d%d/f%d", i%3, i), fmt.Sprint("one ", i))
 			}
 			require.NoError(t, os.Chmod(filepath.Join(dir, "d0/f0"), 0o604))
-			require.NoError(t, os.Chown(filepath.Join(dir, "d1"), -1, 4321))
+			group := os.Getegid()
+			if os.Geteuid() == 0 { // only root gives files away
+				group = 4321
+				require.NoError(t, os.Chown(filepath.Join(dir, "d1"), -1, group))
+			}
 			require.NoError(t, os.Chmod(filepath.Join(dir, "d1"), 0o755|os.ModeSetgid))
 			w := open(t, dir, Options{Create: true})
 			one := capture(t, w)
@@ -49,7 +50,7 @@ func TestRestoreFromRooms(t *testing.T) {
 			assert.Empty(t, left)
 			var st unix.Stat_t
 			require.NoError(t, unix.Stat(filepath.Join(dir, "d1/f1"), &st))
-			assert.EqualValues(t, 4321, st.Gid, "its directory's")
+			assert.EqualValues(t, group, st.Gid, "its directory's")
 			if slow < time.Second {
 				assert.Equal(t, maxRooms, opened)
 			} else {

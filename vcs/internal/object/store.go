@@ -82,60 +82,6 @@ func Create(dir string) (*Store, error) {
 	return Open(dir)
 }
 
-// createFile makes a file appear whole, unless it is there.
-func createFile(path, content string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return nil
-	}
-	d, err := NewDraft(path, content)
-	if err != nil {
-		return err
-	}
-	defer d.Drop()
-	return d.Publish()
-}
-
-// Draft is a file that is whole and on disk, but for its name.
-type Draft struct {
-	f    *os.File
-	path string
-}
-
-// NewDraft writes content, for path, to a temporary file beside it.
-func NewDraft(path, content string) (*Draft, error) {
-	f, err := createTemp(filepath.Dir(path), "new")
-	if err != nil {
-		return nil, err
-	}
-	d := &Draft{f, path}
-	if content == "" {
-		return d, nil // nothing of it can get lost
-	}
-	if _, err = f.WriteString(content); err == nil {
-		err = f.Sync()
-	}
-	if err != nil {
-		d.Drop()
-		return nil, err
-	}
-	return d, nil
-}
-
-// Publish gives the file its name, unless somebody has made one there.
-func (d *Draft) Publish() error {
-	if err := os.Link(d.f.Name(), d.path); err == nil || errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return os.Rename(d.f.Name(), d.path) // no hard links here: whoever is last wins
-}
-
-// Drop removes what is left of it. It may be called after Publish, and on nil.
-func (d *Draft) Drop() {
-	if d != nil {
-		dropTemp(d.f)
-	}
-}
-
 // Open opens the repository at dir, which must exist. It is cheap: packs are
 // listed at the first look-up. Folders that somebody took for empty are made
 // again; what was in them is missing.
@@ -469,46 +415,6 @@ func (s *Store) Header(id ID) (kind Kind, size int64, err error) {
 		return err
 	})
 	return kind, size, err
-}
-
-// HeaderOf asks for the kind and size of an object.
-type HeaderOf struct {
-	ID   ID
-	Kind Kind
-	Size int64
-	Err  error
-
-	at  *pack
-	off int64
-}
-
-// peeked keeps the compiler from leaving out what is read only to have it near.
-var peeked atomic.Uint32
-
-// Headers is Header for many objects. It looks all of them up before it reads
-// any, so that the waits for memory fall together.
-func (s *Store) Headers(ask []HeaderOf) {
-	set := s.set()
-	for i := range ask {
-		ask[i].at, ask[i].off, _ = s.find(set, &ask[i].ID)
-	}
-	sum := uint32(0)
-	for i := range ask {
-		if h := &ask[i]; h.at != nil {
-			sum += uint32(h.at.peek(h.off))
-		}
-	}
-	peeked.Store(sum)
-	for i := range ask {
-		h := &ask[i]
-		if h.Err = ErrMissing; h.at != nil {
-			h.Kind, h.Size, h.Err = h.at.header(h.off)
-		}
-		if h.Err != nil { // loose, new, gone or damaged
-			h.Kind, h.Size, h.Err = s.Header(h.ID)
-		}
-		h.at = nil
-	}
 }
 
 // Read returns a whole object, in buf if that is large enough. The data may
