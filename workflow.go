@@ -284,6 +284,13 @@ func (r *RunResult) stopped(err error) {
 	default:
 		r.Kind, r.Message = KindEngine, err.Error()
 	}
+	also := ""
+	var undone *workflow.UndoError
+	for ; errors.As(err, &undone); err = undone.Cause { // the last to be undone first
+		task, _, _ := strings.Cut(undone.Task, "~")
+		also = "; " + task + " was not undone: " + undone.Err.Error() + also
+	}
+	r.Message += also
 }
 
 // next are the commands that bring a run on that has stopped, and does not wait.
