@@ -47,6 +47,42 @@ func TestP16ByHandIsExactAndUndone(t *testing.T) {
 	assert.Equal(t, "an hour of work", p.read("output/run1.jsonl"))
 }
 
+// A program that has its log open when a restore removes it writes on. What it
+// wrote is kept before gc removes the file.
+func TestP16WhoeverWritesOn(t *testing.T) {
+	p := newRepo(t)
+	p.write("a.txt", "1")
+	p.checkpoint(retcon.CheckpointOptions{})
+	p.write("server.log", "started\n")
+	log, err := os.OpenFile(p.path("server.log"), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer log.Close()
+	p.restore("c1")
+	p.gone("server.log")
+	_, err = log.WriteString("hours of it\n")
+	require.NoError(t, err)
+	got, err := p.Collect(ctx, retcon.CollectOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, got.Rescues, "it is still open")
+	require.NoError(t, log.Close())
+	got, err = p.Collect(ctx, retcon.CollectOptions{DryRun: true})
+	require.NoError(t, err)
+	assert.Empty(t, got.Rescues)
+	freed := got.FreedBytes
+	got, err = p.Collect(ctx, retcon.CollectOptions{})
+	require.NoError(t, err)
+	require.Len(t, got.Rescues, 1)
+	assert.Greater(t, got.FreedBytes, freed)
+	assert.True(t, p.reachable()["started\nhours of it\n"])
+	assert.Equal(t, "1", p.read("a.txt"))
+	p.restore(retcon.Ref(got.Rescues[0]), "server.log")
+	assert.Equal(t, "started\nhours of it\n", p.read("server.log"))
+	got, err = p.Collect(ctx, retcon.CollectOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, got.Rescues)
+	p.healthy()
+}
+
 func TestP18StoreIsGone(t *testing.T) {
 	for _, gone := range []string{"store.git", "store.git/objects", "store.git/objects/pack"} {
 		t.Run(gone, func(t *testing.T) {

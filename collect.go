@@ -24,6 +24,7 @@ type Collected struct {
 	Checkpoints []string `json:"checkpoints"` // given up
 	Ops         []int64  `json:"ops"`         // operations that can't be undone any more; nothing could reach them
 	Kept        int      `json:"kept"`        // checkpoints
+	Rescues     []string `json:"rescues"`     // checkpoints of what was written to files after a move had displaced them
 	Objects     int      `json:"objects"`     // that are needed
 	FreedBytes  int64    `json:"freed_bytes"`
 	SizeBytes   int64    `json:"size_bytes"`   // of the store now
@@ -43,7 +44,7 @@ func (w *Workspace) Collect(ctx context.Context, o CollectOptions) (*Collected, 
 		c.Budget = o.Budget
 	}
 	c = c.or(Defaults())
-	out := &Collected{DryRun: o.DryRun, Checkpoints: []string{}, Ops: []int64{}}
+	out := &Collected{DryRun: o.DryRun, Checkpoints: []string{}, Ops: []int64{}, Rescues: []string{}}
 	for keep := c.KeepTools; ; keep /= 2 {
 		before := len(out.Checkpoints)
 		if err := w.collect(ctx, o, keep, out); err != nil {
@@ -72,6 +73,11 @@ func (w *Workspace) collect(ctx context.Context, o CollectOptions, keep time.Dur
 	}
 	out.Ops, out.Kept = append(out.Ops, pruned.Ops...), pruned.Kept
 	if !o.DryRun {
+		if w.vcs.HasDisplaced() {
+			if err := w.sweepDisplaced(ctx, out); err != nil {
+				return fmt.Errorf("displaced files: %w", err)
+			}
+		}
 		if err := forget(ctx, db, w.opt.Now().Add(-keep)); err != nil {
 			return err
 		}
@@ -82,6 +88,17 @@ func (w *Workspace) collect(ctx context.Context, o CollectOptions, keep time.Dur
 		out.Objects, out.FreedBytes = got.Live, out.FreedBytes+got.Freed
 	}
 	out.SizeBytes, out.SharedBytes, out.Packs, err = w.vcs.StoreSize()
+	return err
+}
+
+// sweepDisplaced removes what moves have displaced.
+func (w *Workspace) sweepDisplaced(ctx context.Context, out *Collected) error {
+	m, err := w.mover(ctx)
+	if err != nil {
+		return err
+	}
+	rescues, removed, err := m.SweepDisplaced(ctx)
+	out.Rescues, out.FreedBytes = append(out.Rescues, rescues...), out.FreedBytes+removed
 	return err
 }
 

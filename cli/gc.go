@@ -22,7 +22,8 @@ func (c *console) gcCommand() *cli.Command {
 		},
 		Description: `Checkpoints made by hand, labelled or pinned ones, and all that undo needs are
 kept. Those of tools and watchers are thinned out when they are old: to one an
-hour, later to one a day.
+hour, later to one a day. Files that moves have displaced go as well; what somebody
+wrote to them since is kept in a rescue checkpoint.
 
 Examples:
   retcon gc --dry-run
@@ -46,7 +47,7 @@ Examples:
 					return err
 				}
 				return c.answer(collected{
-					DryRun: found.DryRun, Checkpoints: found.Checkpoints, Ops: found.Ops, Kept: found.Kept, Objects: found.Objects,
+					DryRun: found.DryRun, Checkpoints: found.Checkpoints, Ops: found.Ops, Kept: found.Kept, Rescues: found.Rescues, Objects: found.Objects,
 					Freed: found.FreedBytes, Size: found.SizeBytes, Shared: found.SharedBytes, Packs: found.Packs, OverBudget: found.OverBudget,
 				})
 			})
@@ -60,6 +61,7 @@ type collected struct {
 	Checkpoints []string `json:"checkpoints"`
 	Ops         []int64  `json:"operations"`
 	Kept        int      `json:"kept"`
+	Rescues     []string `json:"rescues"`
 	Objects     int      `json:"objects"`
 	Freed       int64    `json:"freed_bytes"`
 	Size        int64    `json:"size_bytes"`
@@ -81,6 +83,9 @@ func (g collected) Text(p *page) {
 			list, more = list[:shown], fmt.Sprintf(" and %d more", len(list)-shown)
 		}
 		p.printf("  %s%s\n", strings.Join(list, " "), more)
+	}
+	for _, ref := range g.Rescues {
+		p.printf("kept what was written to files after a move had put them away: %s\n", ref)
 	}
 	if !g.DryRun {
 		p.printf("freed %s\n", size(g.Freed))

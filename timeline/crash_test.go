@@ -94,6 +94,9 @@ func crashChild(verb string) int {
 	case "redo":
 		_, err = p.m.Redo(ctx, timeline.Request{})
 	case "gc":
+		if _, _, err = p.m.SweepDisplaced(ctx); err != nil {
+			break
+		}
 		// As if all were older than what is kept, and others recorded since.
 		if _, err = checkpoint.Prune(ctx, p.db, checkpoint.Policy{KeepTools: time.Nanosecond, Actor: "user"}); err == nil {
 			_, err = p.w.Collect(ctx, vcs.CollectOptions{Full: true, Roots: checkpoint.Live(ctx, p.db)})
@@ -356,7 +359,7 @@ func TestCrashWriter(t *testing.T) {
 }
 
 // gcScene is a workspace with history that a gc gives up, history that it must
-// not, and a move to undo.
+// not, a move to undo, and a file which that displaced and somebody wrote to since.
 func gcScene(t *testing.T) (root string, kept []string) {
 	t.Helper()
 	root = t.TempDir()
@@ -370,8 +373,19 @@ func gcScene(t *testing.T) (root string, kept []string) {
 	}
 	p.run(func() { p.write("b", "by a run") })
 	p.restore(timeline.Request{To: one})
+	displaced, err := filepath.Glob(filepath.Join(p.w.Folder(), "displaced", "*", "*", "*"))
+	if err != nil || len(displaced) == 0 {
+		t.Fatalf("nothing was displaced, %v", err)
+	}
+	for _, path := range displaced {
+		if b, err := os.ReadFile(path); err == nil && string(b) == "watched 7" {
+			if err := os.WriteFile(path, []byte(writtenLate), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	p.checkpoint()
-	err := p.db.View(context.Background(), func(tx *ledger.Tx) error {
+	err = p.db.View(context.Background(), func(tx *ledger.Tx) error {
 		rows, err := tx.Checkpoints(ledger.CheckpointQuery{Worktree: p.m.WorktreeID})
 		for _, c := range rows {
 			if c.Tier != ledger.TierWatch {
@@ -385,6 +399,8 @@ func gcScene(t *testing.T) (root string, kept []string) {
 	}
 	return root, kept
 }
+
+const writtenLate = "watched 7, and what was written when it had no name any more"
 
 // A gc that dies anywhere, twice, has given up nothing that the ledger lists,
 // and the next one finishes the work.
@@ -411,6 +427,10 @@ func TestCrashCollect(t *testing.T) {
 			whole(t, root, kept)
 			child(t, root, "gc", "", "")
 			p := whole(t, root, kept)
+			p.holds(writtenLate)
+			if p.w.HasDisplaced() {
+				t.Error("what was displaced is there")
+			}
 			if _, _, packs, err := p.w.StoreSize(); err != nil || packs != 1 {
 				t.Errorf("%d packs, %v", packs, err)
 			}
@@ -455,4 +475,22 @@ func whole(t *testing.T, root string, kept []string) *place {
 		t.Errorf("a capture after it: %v", err)
 	}
 	return p
+}
+
+// holds fails unless a commit that the ledger lists has a file of this content.
+func (p *place) holds(content string) {
+	p.t.Helper()
+	found := false
+	err := checkpoint.Live(context.Background(), p.db)(func(c vcs.Commit) error {
+		files, err := p.w.Files(context.Background(), c)
+		for _, f := range files {
+			if b, err := p.w.Content(f.New); err == nil && f.New.Kind == vcs.KindFile && string(b) == content {
+				found = true
+			}
+		}
+		return err
+	})
+	if err != nil || !found {
+		p.t.Errorf("%q is lost, %v", content, err)
+	}
 }

@@ -64,11 +64,42 @@ func (m *Mover) recoverLocked(ctx context.Context) ([]Recovered, error) {
 	// A process that died after its commit point left what it no longer needed; one
 	// that changed files for a run may have left what somebody else wrote.
 	return done, m.W.DiscardStages(ctx, func(c vcs.Commit, paths []string) error {
-		return m.DB.Commit(ctx, func(tx *ledger.Tx) error {
-			_, err := checkpoint.AppendRescue(tx, m.W, m.WorktreeID, c, paths, "written while files were put in place", m.Actor)
-			return err
-		})
+		_, err := m.keepLate(ctx, c, paths)
+		return err
 	})
+}
+
+// SweepDisplaced removes what moves have displaced and what nobody writes to any
+// more. What was written to it since the move is kept in rescue checkpoints, whose
+// references it returns, with the number of bytes removed. While a move goes on it
+// does nothing.
+func (m *Mover) SweepDisplaced(ctx context.Context) (rescues []string, removed int64, err error) {
+	rescues = []string{}
+	unlock, err := m.W.LockMove(m.Owner.String(), m.Now())
+	var busy *vcs.LockedError
+	if errors.As(err, &busy) {
+		return rescues, 0, nil
+	}
+	if err != nil {
+		return rescues, 0, err
+	}
+	defer unlock()
+	removed, err = m.W.SweepDisplaced(ctx, func(c vcs.Commit, paths []string) error {
+		ref, err := m.keepLate(ctx, c, paths)
+		rescues = append(rescues, ref)
+		return err
+	})
+	return rescues, removed, err
+}
+
+// keepLate records what was written to files that no move needs any more.
+func (m *Mover) keepLate(ctx context.Context, c vcs.Commit, paths []string) (ref string, err error) {
+	err = m.DB.Commit(ctx, func(tx *ledger.Tx) error {
+		row, err := checkpoint.AppendRescue(tx, m.W, m.WorktreeID, c, paths, "written to files that had been put away", m.Actor)
+		ref = fmt.Sprintf("c%d", row.ID)
+		return err
+	})
+	return ref, err
 }
 
 func (m *Mover) settle(ctx context.Context, o ledger.Op) (Recovered, error) {

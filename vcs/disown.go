@@ -171,6 +171,7 @@ func (o *owned) forget() error {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, os.RemoveAll(filepath.Join(w.folder, "displaced", o.name)))
 	entries, err := os.ReadDir(w.OwnedFolder())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/retcon-dev/retcon/internal/crash"
@@ -19,7 +18,11 @@ import (
 // OpenStage finds the stage a crash has left behind; nil when there is none.
 // Only Rescue and Discard may be called on it.
 func (w *Worktree) OpenStage(id string) (*Staged, error) {
-	s := &Staged{w: w, dir: w.stageDir(id), dirs: make(map[string]int)}
+	return w.openStage(w.stageDir(id), id)
+}
+
+func (w *Worktree) openStage(dir, id string) (*Staged, error) {
+	s := &Staged{w: w, dir: dir, dirs: make(map[string]int)}
 	s.folders = []*folder{{dir: s.dir, fd: -1}}
 	f, err := os.Open(filepath.Join(s.dir, "manifest"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -55,9 +58,13 @@ func (w *Worktree) OpenStage(id string) (*Staged, error) {
 }
 
 // DiscardStages removes every stage of this worktree, after keep has recorded
-// what somebody wrote to paths whose files lie there. Call it under the move lock,
-// when no move is open.
+// what somebody wrote to paths whose files lie there, and some of the files that
+// restores have displaced when they are many. Call it under the move lock, when no
+// move is open.
 func (w *Worktree) DiscardStages(ctx context.Context, keep func(c Commit, paths []string) error) error {
+	if _, err := w.sweep(ctx, displacedFiles/2, displacedBytes/2, keep); err != nil {
+		return err
+	}
 	ids, err := w.stages()
 	if err != nil || len(ids) == 0 {
 		return err
@@ -97,6 +104,10 @@ func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error)
 	if err := s.awaitWriters(ctx); err != nil {
 		return "", nil, err
 	}
+	return s.rescue(ctx, all)
+}
+
+func (s *Staged) rescue(ctx context.Context, all bool) (Commit, []string, error) {
 	wr := s.w.store.NewWriter()
 	defer wr.Abort()
 	found := make(map[string]object.TreeEntry)
@@ -108,13 +119,13 @@ func (s *Staged) Rescue(ctx context.Context, all bool) (Commit, []string, error)
 		if err := ctx.Err(); err != nil {
 			return "", nil, err
 		}
-		for _, name := range []string{strconv.Itoa(st.n), strconv.Itoa(st.n) + displacedSuffix} {
+		for _, name := range []string{st.file(), st.file() + displacedSuffix} {
 			e, ok, err := s.rescueFile(wr, filepath.Join(st.at.dir, name))
 			if err != nil {
 				return "", nil, fmt.Errorf("rescue %s: %w", st.change.Path, err)
 			}
 			if id := e.ID.String(); ok && id != st.change.Old.ID && id != st.change.New.ID {
-				found[st.change.Path] = e
+				found[st.change.Path], st.rescued = e, e.ID
 			}
 		}
 	}

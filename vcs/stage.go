@@ -55,7 +55,8 @@ type Staged struct {
 	opened  map[string]uint32 // directories made writable, and the bits they had
 	kept    []string
 	byPath  map[string]*dirRec
-	settled bool          // the stage is empty
+	settled bool          // the stage holds nothing that is needed
+	heap    *heap         // as which what was displaced will stay; nil: it will not
 	early   chan struct{} // closed when what was staged is on disk; nil: nobody writes it yet
 }
 
@@ -146,11 +147,16 @@ func (s *Staged) Odd() []string {
 	return out
 }
 
-// Discard removes the stage. After Swap it gives up what was displaced.
+// Discard removes the stage. After Swap it gives up what was displaced, unless
+// Settle has decided that it stays for a while.
 func (s *Staged) Discard() error {
 	s.awaitEarly()
 	s.closeDirs()
-	if !s.settled {
+	if s.heap != nil && s.keepDisplaced() == nil {
+		s.folders[0].close()
+		return nil
+	}
+	if !s.settled || s.heap != nil {
 		s.empty()
 	}
 	var errs []error

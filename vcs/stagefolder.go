@@ -175,13 +175,17 @@ func (w *Worktree) openFolder(f *folder, id string) (err error) {
 	return nil
 }
 
-// discard removes the folder and what is in it.
-func (w *Worktree) discard(f *folder) error {
+func (f *folder) close() {
 	f.rooms.close()
 	if f.fd >= 0 {
 		unix.Close(f.fd)
 		f.fd = -1
 	}
+}
+
+// discard removes the folder and what is in it.
+func (w *Worktree) discard(f *folder) error {
+	f.close()
 	if f.mount == "" {
 		err := os.RemoveAll(f.dir)
 		if parent := filepath.Dir(f.dir); filepath.Base(parent) == stageName {

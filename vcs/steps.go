@@ -3,6 +3,7 @@ package vcs
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/retcon-dev/retcon/vcs/internal/object"
@@ -27,10 +28,14 @@ type step struct {
 	mode      uint32  // for stepChmod: the bits it had, or will have had
 	id        object.ID
 	done      bool
-	was       bool     // something was displaced to the stage
-	odd       bool     // and it is not known to be what the plan saw
-	displaced fileStat // of the file that was displaced, right after
+	was       bool      // something was displaced to the stage
+	odd       bool      // and it is not known to be what the plan saw
+	displaced fileStat  // of the file that was displaced, right after
+	rescued   object.ID // what it held, where Rescue has kept that
 }
+
+// file is the name in the stage.
+func (st *step) file() string { return strconv.Itoa(st.n) }
 
 // plan orders the steps: what stands in the way, directories, files, then what
 // goes, the deepest first, then permission bits of directories.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -70,12 +69,13 @@ func (s *Staged) Swap(ctx context.Context) error {
 	return nil
 }
 
-// Settle removes what was displaced, and puts what is there now on disk. After
-// it nothing can be taken back. Call it when the worktree is as it should be,
-// and what had to be rescued is in the store.
+// Settle puts what is there now on disk, and gives up what was displaced: it is
+// removed, or stays where SweepDisplaced finds it. After it nothing can be taken
+// back. Call it when the worktree is as it should be, and what had to be rescued is
+// in the store.
 //
-// Neither waits for the other: what is displaced is in the capture that the move
-// began with, and that one is on disk.
+// Removing does not wait for the disk: what is displaced is in the capture that the
+// move began with, and that one is on disk.
 //
 // The error is a *RollbackError: it is not known what a power cut would leave.
 func (s *Staged) Settle() error {
@@ -84,7 +84,9 @@ func (s *Staged) Settle() error {
 		s.awaitEarly()
 		synced <- s.sync()
 	}()
-	s.empty()
+	if !s.keepsDisplaced() {
+		s.empty()
+	}
 	s.settled = true
 	crash.Point("restore.emptied")
 	if err := <-synced; err != nil {
@@ -265,7 +267,7 @@ func (s *Staged) do(st *step) error {
 }
 
 func (s *Staged) doIn(st *step, fd int, base string) error {
-	name := strconv.Itoa(st.n)
+	name := st.file()
 	switch st.kind {
 	case stepMkdir:
 		err := unix.Mkdirat(fd, base, 0o700)
@@ -355,7 +357,7 @@ func (s *Staged) undo(st *step) error {
 	if err != nil {
 		return err
 	}
-	name := strconv.Itoa(st.n)
+	name := st.file()
 	switch st.kind {
 	case stepMkdir:
 		if st.was {

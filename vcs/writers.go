@@ -3,7 +3,6 @@ package vcs
 import (
 	"context"
 	"path/filepath"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -12,21 +11,22 @@ import (
 
 // writersPatience is for how many milliseconds, all in all, writers are waited
 // for who have a file open that was displaced.
-const writersPatience = 1000
+var writersPatience int64 = 1000
 
 // awaitWriters makes sure that the files in the stage are as they will stay.
 // Whoever had one open when it was displaced may go on writing into it, as an
 // editor between opening and closing. They are waited for, and what was written
 // since the file was looked at is seen. Nobody opens one anew: it has no name in
-// the worktree. Who goes on for longer, as a program does with its log, loses what
-// is written after that, as if the file had been removed.
+// the worktree. Who goes on for longer, as a program does with its log, is not
+// waited for: the file stays among what was displaced, and SweepDisplaced finds
+// what was written to it.
 func (s *Staged) awaitWriters(ctx context.Context) error {
 	var waited atomic.Int64
 	return each(ctx, s.w, s.steps, cores(), func(st *step, _ *hand) error {
 		if st.at == nil || st.kind == stepRmdir || st.kind == stepChmod || st.done && !st.was {
 			return nil // nothing of it is in the stage
 		}
-		name := strconv.Itoa(st.n)
+		name := st.file()
 		if st.at.fd >= 0 {
 			s.awaitWriter(st, st.at.fd, name, &waited)
 			return nil
