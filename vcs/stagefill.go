@@ -81,7 +81,7 @@ func (s *Staged) create(st *step, h *hand, parent int) (fd int, unnamed bool, er
 // the stage when there is none yet, or when that is slow and makes no difference.
 func (s *Staged) make(st *step, h *hand, parent int) (int, error) {
 	room, dirfd := st.at.rooms.newest(), parent
-	if parent < 0 || room != nil && !h.handsDown(parent) {
+	if parent < 0 || room != nil && !h.handsDown(parent, st.at) {
 		if dirfd = st.at.fd; room != nil {
 			dirfd = room.fd
 		}
@@ -136,13 +136,18 @@ type hand struct {
 	hands  int8 // whether that directory hands something down: 1, -1, or 0 when nobody has asked
 }
 
-// handsDown tells that a new file in the directory, which h has open, has
-// another group or other rights than one made elsewhere.
-func (h *hand) handsDown(parent int) bool {
+// heritage is what a directory hands down to files that are made in it.
+type heritage struct {
+	flags uint32 // of chattr
+	label string // of SELinux
+}
+
+// handsDown tells that a new file in the directory, which h has open, may have
+// another group, other rights or other attributes than one made in the stage.
+func (h *hand) handsDown(parent int, at *folder) bool {
 	if h.hands == 0 {
 		h.hands = 1
-		var st fileStat
-		if statFd(parent, &st) == nil && st.mode&unix.S_ISGID == 0 && !hasDefaultACL(parent) {
+		if its, ok := heritageOf(parent); ok && at.plain && its == at.heritage {
 			h.hands = -1
 		}
 	}

@@ -22,6 +22,9 @@ type folder struct {
 	dir   string // absolute
 	fd    int    // -1 when it is not open
 	rooms rooms
+
+	heritage heritage // of files made there
+	plain    bool     // it is known
 }
 
 // stageDir is the folder for the root's own mount. With no id it is what all
@@ -150,6 +153,7 @@ func (w *Worktree) openFolder(f *folder, id string) (err error) {
 		}
 		if f.fd, err = openRoot(f.dir); err == nil {
 			apart(f.fd)
+			f.heritage, f.plain = heritageOf(f.fd)
 		}
 		return err
 	}
@@ -172,6 +176,7 @@ func (w *Worktree) openFolder(f *folder, id string) (err error) {
 	}
 	f.fd = at
 	apart(f.fd)
+	f.heritage, f.plain = heritageOf(f.fd)
 	return nil
 }
 

@@ -131,12 +131,40 @@ func openUnnamed(dirfd int, perm uint32) (fd int, err error) {
 	return fd, err
 }
 
-// hasDefaultACL tells that files made in the directory get an access control
-// list from it.
-func hasDefaultACL(dirfd int) bool {
-	n, err := unix.Fgetxattr(dirfd, "system.posix_acl_default", nil)
-	return n > 0 || err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP
+// heritageOf is what files made in the directory get from it.
+func heritageOf(dirfd int) (h heritage, ok bool) {
+	const (
+		layout  = 0x1000 | 0x20000 | 0x40000 | 0x80000 | 0x10000000 // of the directory itself: FS_INDEX_FL, FS_TOPDIR_FL, FS_HUGE_FILE_FL, FS_EXTENT_FL, FS_INLINE_DATA_FL
+		keyed   = 0x800                                             // FS_ENCRYPT_FL: each has a key of its own
+		project = 0x20000000                                        // FS_PROJINHERIT_FL, and a number of its own
+	)
+	var st fileStat
+	if statFd(dirfd, &st) != nil || st.mode&unix.S_ISGID != 0 {
+		return h, false
+	}
+	flags, err := unix.IoctlGetUint32(dirfd, unix.FS_IOC_GETFLAGS)
+	if err != nil && err != unix.ENOTTY && err != unix.EOPNOTSUPP && err != unix.ENOSYS && err != unix.EINVAL || flags&(keyed|project) != 0 {
+		return h, false
+	}
+	h.flags = flags &^ layout
+	// Access control lists and labels are extended attributes.
+	var names [len(label) + 1]byte
+	switch n, err := unix.Flistxattr(dirfd, names[:]); {
+	case err == unix.EOPNOTSUPP || err == nil && n == 0:
+		return h, true
+	case err != nil || string(names[:n]) != label+"\x00":
+		return h, false
+	}
+	var value [256]byte
+	n, err := unix.Fgetxattr(dirfd, label, value[:])
+	if err != nil {
+		return h, false
+	}
+	h.label = string(value[:n])
+	return h, true
 }
+
+const label = "security.selinux"
 
 // apart asks the filesystem to put folders made in a directory far from each
 // other, as chattr +T does. Not every filesystem is to be asked.
