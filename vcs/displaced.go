@@ -182,7 +182,7 @@ func (w *Worktree) sweepHeap(ctx context.Context, h heap, keep func(c Commit, pa
 		return false, err
 	}
 	for i := range s.steps {
-		open, err := stillWritten(filepath.Join(h.dir, s.steps[i].file()))
+		open, err := stillWritten(filepath.Join(h.dir, s.steps[i].name))
 		if err != nil || open {
 			return false, err
 		}

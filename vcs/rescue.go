@@ -43,7 +43,7 @@ func (w *Worktree) openStage(dir, id string) (*Staged, error) {
 		// A line that cannot be read is the torn end of a manifest that was being
 		// written: nothing had been displaced.
 		var mount string
-		if n, _ := fmt.Sscanf(sc.Text(), "%d %q %q %q %q", &st.n, &c.Old.ID, &c.New.ID, &c.Path, &mount); n != 5 {
+		if n, _ := fmt.Sscanf(sc.Text(), "%s %q %q %q %q", &st.name, &c.Old.ID, &c.New.ID, &c.Path, &mount); n != 5 {
 			continue
 		}
 		i := slices.IndexFunc(s.folders, func(f *folder) bool { return f.mount == mount })
@@ -119,7 +119,7 @@ func (s *Staged) rescue(ctx context.Context, all bool) (Commit, []string, error)
 		if err := ctx.Err(); err != nil {
 			return "", nil, err
 		}
-		for _, name := range []string{st.file(), st.file() + displacedSuffix} {
+		for _, name := range []string{st.name, st.name + displacedSuffix} {
 			e, ok, err := s.rescueFile(wr, filepath.Join(st.at.dir, name))
 			if err != nil {
 				return "", nil, fmt.Errorf("rescue %s: %w", st.change.Path, err)

@@ -100,7 +100,7 @@ func (s *Staged) manifest() error {
 	for i := range s.steps {
 		if k := s.steps[i].kind; k == stepWrite || k == stepRemove || k == stepMkdir {
 			c := s.steps[i].change
-			fmt.Fprintf(&b, "%d %q %q %q %q\n", s.steps[i].n, c.Old.ID, c.New.ID, c.Path, s.steps[i].at.mount)
+			fmt.Fprintf(&b, "%s %q %q %q %q\n", s.steps[i].name, c.Old.ID, c.New.ID, c.Path, s.steps[i].at.mount)
 		}
 	}
 	f, err := os.OpenFile(filepath.Join(s.dir, "manifest"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -23,7 +23,7 @@ func (s *Staged) fill(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", st.change.Path, err)
 			}
-			return unix.Symlinkat(string(target), st.at.fd, st.file())
+			return unix.Symlinkat(string(target), st.at.fd, st.name)
 		}
 		err := s.write(st, h)
 		if err != nil {
@@ -48,7 +48,7 @@ func (s *Staged) write(st *step, h *hand) error {
 	if err = s.w.writeBlob(fd, st.id, &h.buf); err == nil {
 		err = s.dress(st, fd, parent, base)
 	}
-	if err == nil && unnamed && nameUnnamed(fd, st.at.fd, st.file()) != nil {
+	if err == nil && unnamed && nameUnnamed(fd, st.at.fd, st.name) != nil {
 		unix.Close(fd)
 		h.named = true
 		return s.write(st, h)
@@ -66,7 +66,7 @@ func (s *Staged) create(st *step, h *hand, parent int) (fd int, unnamed bool, er
 			return fd, true, nil
 		}
 	}
-	name := st.file()
+	name := st.name
 	err = retry(func() (err error) {
 		fd, err = unix.Openat(st.at.fd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 		return err
@@ -120,7 +120,7 @@ const removers = 8
 func (s *Staged) empty() {
 	_ = each(context.Background(), s.w, s.steps, removers, func(st *step, _ *hand) error {
 		if st.at != nil && st.at.fd >= 0 {
-			_ = unix.Unlinkat(st.at.fd, st.file(), 0)
+			_ = unix.Unlinkat(st.at.fd, st.name, 0)
 		}
 		return nil
 	})

@@ -15,6 +15,10 @@ import (
 // in whatever folder.
 const stageName = ".retcon-stage"
 
+// drawers are the folders in a stage of many files: two files cannot be named at
+// once in one.
+var drawers = []string{"a", "b", "c", "d"}
+
 // folder is a place in one mount from which files can be renamed to wherever
 // they belong in that mount, and back.
 type folder struct {
@@ -132,6 +136,11 @@ func (s *Staged) place(id string) error {
 	for _, f := range s.folders {
 		if err := s.w.openFolder(f, id); err != nil {
 			return fmt.Errorf("stage in %s: %w", filepath.Join(s.w.root, f.mount), err)
+		}
+		for _, d := range drawers[:min(1, len(s.steps)/crowd)*len(drawers)] {
+			if err := unix.Mkdirat(f.fd, d, 0o700); err != nil {
+				return &os.PathError{Op: "mkdir", Path: filepath.Join(f.dir, d), Err: err}
+			}
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ const (
 type step struct {
 	kind      stepKind
 	change    *FileChange
-	n         int     // name of the file in the stage
+	name      string  // of the file in the stage
 	at        *folder // of the stage
 	mode      uint32  // for stepChmod: the bits it had, or will have had
 	id        object.ID
@@ -33,9 +33,6 @@ type step struct {
 	displaced fileStat  // of the file that was displaced, right after
 	rescued   object.ID // what it held, where Rescue has kept that
 }
-
-// file is the name in the stage.
-func (st *step) file() string { return strconv.Itoa(st.n) }
 
 // plan orders the steps: what stands in the way, directories, files, then what
 // goes, the deepest first, then permission bits of directories.
@@ -120,7 +117,10 @@ func (s *Staged) plan(changes []FileChange) error {
 	slices.SortStableFunc(chmod, down)
 	s.steps = slices.Concat(clear, clearDirs, mkdir, write, remove, rmdir, chmod)
 	for i := range s.steps {
-		s.steps[i].n = i
+		s.steps[i].name = strconv.Itoa(i)
+		if len(s.steps) >= crowd {
+			s.steps[i].name = drawers[i/handful%len(drawers)] + "/" + s.steps[i].name
+		}
 	}
 	return nil
 }

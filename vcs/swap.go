@@ -267,7 +267,7 @@ func (s *Staged) do(st *step) error {
 }
 
 func (s *Staged) doIn(st *step, fd int, base string) error {
-	name := st.file()
+	name := st.name
 	switch st.kind {
 	case stepMkdir:
 		err := unix.Mkdirat(fd, base, 0o700)
@@ -357,7 +357,7 @@ func (s *Staged) undo(st *step) error {
 	if err != nil {
 		return err
 	}
-	name := st.file()
+	name := st.name
 	switch st.kind {
 	case stepMkdir:
 		if st.was {

@@ -123,7 +123,7 @@ func TestSwapCrowd(t *testing.T) {
 			return
 		}
 		if passed++; passed == 100 {
-			stages, err := filepath.Glob(filepath.Join(w.Folder(), "worktrees", "*-stage-*", fmt.Sprint(files-1)))
+			stages, err := filepath.Glob(filepath.Join(w.Folder(), "worktrees", "*-stage-*", "*", fmt.Sprint(files-1)))
 			assert.NoError(t, err)
 			if assert.Len(t, stages, 1) {
 				assert.NoError(t, os.Remove(stages[0]))

@@ -26,7 +26,7 @@ func (s *Staged) awaitWriters(ctx context.Context) error {
 		if st.at == nil || st.kind == stepRmdir || st.kind == stepChmod || st.done && !st.was {
 			return nil // nothing of it is in the stage
 		}
-		name := st.file()
+		name := st.name
 		if st.at.fd >= 0 {
 			s.awaitWriter(st, st.at.fd, name, &waited)
 			return nil
