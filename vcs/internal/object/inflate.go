@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zlib"
+
+	"github.com/retcon-dev/retcon/vcs/internal/inflate"
 )
 
 // An inflater reads headers and compressed content at any place of a file.
@@ -16,6 +18,7 @@ type inflater struct {
 	src section
 	br  *bufio.Reader
 	zr  io.ReadCloser
+	dec inflate.Decoder
 }
 
 // A section reads on from an offset. Its first read is short, since most
@@ -79,8 +82,12 @@ func (x *inflater) begin() error {
 	return noEOF(x.zr.(zlib.Resetter).Reset(x.br, nil))
 }
 
-// full fills buf and checks that the stream ends there, checksum included.
+// full fills buf and checks that the stream ends there, checksum included. It is
+// faster where buf has inflate.Slack of capacity to spare, which it may overwrite.
 func (x *inflater) full(buf []byte) error {
+	if x.near(buf) {
+		return nil
+	}
 	if err := x.begin(); err != nil {
 		return err
 	}
@@ -88,6 +95,21 @@ func (x *inflater) full(buf []byte) error {
 		return noEOF(err)
 	}
 	return x.end()
+}
+
+// near fills buf of a stream that fits the reader's buffer. It says false of all
+// others, and leaves what is wrong with them to the library.
+func (x *inflater) near(buf []byte) bool {
+	const most = 4 * readAhead // more would hardly fit
+	if cap(buf)-len(buf) < inflate.Slack || len(buf) > most {
+		return false
+	}
+	n := x.br.Buffered()
+	if n < len(buf)/2 {
+		n = min(len(buf)+len(buf)>>8+64, readAhead)
+	}
+	src, _ := x.br.Peek(n) // an error comes again
+	return x.dec.Zlib(buf[:len(buf)+inflate.Slack], len(buf), src)
 }
 
 func (x *inflater) end() error {
@@ -137,10 +159,11 @@ func plausible(size, n int64) error {
 	return nil
 }
 
-// sized returns buf with length n, grown when it must be.
+// sized returns buf with length n, grown when it must be, and with capacity to
+// spare for full.
 func sized(buf []byte, n int64) []byte {
-	if int64(cap(buf)) >= n {
+	if int64(cap(buf)) >= n+inflate.Slack {
 		return buf[:n]
 	}
-	return make([]byte, n)
+	return make([]byte, n, n+inflate.Slack)
 }

@@ -3,6 +3,8 @@ package object
 import (
 	"errors"
 	"sync"
+
+	"github.com/retcon-dev/retcon/vcs/internal/inflate"
 )
 
 // maxChain bounds a chain of deltas. Git makes none longer than 4,095; a
@@ -111,14 +113,16 @@ func (c *chain) release() {
 	chains.Put(c)
 }
 
-// take returns n bytes of the arena. Earlier takes stay valid when it grows.
+// take returns n bytes of the arena, with capacity to spare for full. Earlier takes
+// stay valid when it grows.
 func (c *chain) take(n int64) []byte {
-	if int64(cap(c.arena)-len(c.arena)) < n {
-		c.arena = make([]byte, 0, max(n, int64(2*cap(c.arena)), 16<<10))
+	all := n + inflate.Slack
+	if int64(cap(c.arena)-len(c.arena)) < all {
+		c.arena = make([]byte, 0, max(all, int64(2*cap(c.arena)), 16<<10))
 	}
 	l := int64(len(c.arena))
-	c.arena = c.arena[:l+n]
-	return c.arena[l : l+n : l+n]
+	c.arena = c.arena[:l+all]
+	return c.arena[l : l+n : l+all]
 }
 
 // read returns the object at off, in buf when it fits.
@@ -177,7 +181,7 @@ func (p *pack) readDelta(f *packFile, x *inflater, top int64, e entry, buf []byt
 		}
 		if e.kind.valid() {
 			kind = e.kind
-			base = make([]byte, e.size)
+			base = sized(nil, e.size)
 			if err := x.full(base); err != nil {
 				return 0, nil, f.corrupt(off, err)
 			}
