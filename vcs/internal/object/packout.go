@@ -122,6 +122,7 @@ func (o *packOut) seal() (ID, error) {
 		if _, err := o.f.WriteAt(count[:], 8); err != nil {
 			return ID{}, fmt.Errorf("write pack: %w", err)
 		}
+		writeBack(o.f)
 		if _, err := io.Copy(h, io.NewSectionReader(o.f, 0, o.size)); err != nil {
 			return ID{}, fmt.Errorf("write pack: %w", err)
 		}
