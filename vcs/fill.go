@@ -281,27 +281,30 @@ func (co *checkout) writeFile(dirfd int, d *dirRec, e *entry, buf *[]byte) error
 
 // writeBlob writes the verified content of a blob to an empty file.
 func (w *Worktree) writeBlob(fd int, id object.ID, buf *[]byte) error {
-	kind, size, err := w.store.Header(id)
+	kind, data, err := w.store.ReadSmall(id, *buf, stream-1)
 	switch {
+	case errors.Is(err, object.ErrLarge):
+		return w.streamBlob(fd, id)
 	case err != nil:
 		return err
 	case kind != object.Blob:
 		return fmt.Errorf("%w: %s is a %v", ErrDamaged, id, kind)
-	case size < stream:
-		_, data, err := w.store.ReadVerified(id, *buf)
-		if err != nil {
-			return err
-		}
-		if cap(data) > cap(*buf) {
-			*buf = data[:0]
-		}
-		return writeAll(fd, data)
 	}
-	_, size, r, err := w.store.Stream(id)
+	if cap(data) > cap(*buf) {
+		*buf = data[:0]
+	}
+	return writeAll(fd, data)
+}
+
+func (w *Worktree) streamBlob(fd int, id object.ID) error {
+	kind, size, r, err := w.store.Stream(id)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	if kind != object.Blob {
+		return fmt.Errorf("%w: %s is a %v", ErrDamaged, id, kind)
+	}
 	h := object.NewHasher()
 	h.Reset(object.Blob, size)
 	if _, err := io.CopyBuffer(io.MultiWriter(fdWriter(fd), h), struct{ io.Reader }{r}, make([]byte, 256<<10)); err != nil {

@@ -19,6 +19,9 @@ var (
 // nothing of it was kept.
 var ErrChanged = errors.New("content changed while it was read")
 
+// ErrLarge is what ReadSmall says of an object that is not.
+var ErrLarge = errors.New("object is larger than asked for")
+
 // ErrReadOnly is what writing to a store made by Foreign gives.
 var ErrReadOnly = errors.New("object store is for reading only")
 

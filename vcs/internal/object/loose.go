@@ -85,12 +85,15 @@ func (l *looseFile) Read(p []byte) (int, error) {
 	return l.x.zr.Read(p)
 }
 
-func readLoose(path string, buf []byte) (Kind, []byte, error) {
+func readLoose(path string, buf []byte, most int64) (Kind, []byte, error) {
 	l, err := openLoose(path)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer l.Close()
+	if l.size > most {
+		return 0, nil, ErrLarge
+	}
 	buf = sized(buf, l.size)
 	n := copy(buf, l.rest)
 	for n < len(buf) {

@@ -162,6 +162,11 @@ func requireReads(t testing.TB, s *Store, all map[ID]string) {
 		require.NoError(t, err)
 		require.Equal(t, want, fmt.Sprintf("%s %d", kind, len(data)), id)
 		require.True(t, bytes.Equal(data, streamed(t, s, id)), id)
+		_, again, err := s.ReadSmall(id, nil, size)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data, again), id)
+		_, _, err = s.ReadSmall(id, nil, size-1)
+		require.ErrorIs(t, err, ErrLarge, id)
 		buf = data
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -421,11 +422,15 @@ func (s *Store) Header(id ID) (kind Kind, size int64, err error) {
 // share memory with buf and with nothing else. Checksums of compression are
 // checked, the id is not: see ReadVerified.
 func (s *Store) Read(id ID, buf []byte) (kind Kind, data []byte, err error) {
+	return s.read(id, buf, math.MaxInt64)
+}
+
+func (s *Store) read(id ID, buf []byte, most int64) (kind Kind, data []byte, err error) {
 	err = s.locate(id, func(p *pack, off int64) (err error) {
-		kind, data, err = p.read(off, buf, &s.cache)
+		kind, data, err = p.read(off, buf, most, &s.cache)
 		return err
 	}, func(path string) (err error) {
-		kind, data, err = readLoose(path, buf)
+		kind, data, err = readLoose(path, buf, most)
 		return err
 	})
 	return kind, data, err
@@ -434,7 +439,13 @@ func (s *Store) Read(id ID, buf []byte) (kind Kind, data []byte, err error) {
 // ReadVerified is Read, and a *CorruptError when the content does not hash to
 // the id.
 func (s *Store) ReadVerified(id ID, buf []byte) (Kind, []byte, error) {
-	kind, data, err := s.Read(id, buf)
+	return s.ReadSmall(id, buf, math.MaxInt64)
+}
+
+// ReadSmall is ReadVerified of an object of most bytes at most, and ErrLarge for
+// others.
+func (s *Store) ReadSmall(id ID, buf []byte, most int64) (Kind, []byte, error) {
+	kind, data, err := s.read(id, buf, most)
 	if err != nil {
 		return 0, nil, err
 	}

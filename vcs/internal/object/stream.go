@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 )
 
@@ -40,7 +41,7 @@ func (p *pack) stream(id ID, off int64, cache *baseCache) (Kind, int64, io.ReadC
 	}
 	if !e.kind.valid() {
 		x.release()
-		kind, data, err := p.read(off, nil, cache)
+		kind, data, err := p.read(off, nil, math.MaxInt64, cache)
 		return kind, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
 	}
 	if err := x.begin(); err != nil {

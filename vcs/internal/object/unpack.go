@@ -2,6 +2,7 @@ package object
 
 import (
 	"errors"
+	"math"
 	"sync"
 
 	"github.com/retcon-dev/retcon/vcs/internal/inflate"
@@ -125,8 +126,9 @@ func (c *chain) take(n int64) []byte {
 	return c.arena[l : l+n : l+all]
 }
 
-// read returns the object at off, in buf when it fits.
-func (p *pack) read(off int64, buf []byte, cache *baseCache) (Kind, []byte, error) {
+// read returns the object at off, in buf when it fits, unless it has more than
+// most bytes.
+func (p *pack) read(off int64, buf []byte, most int64, cache *baseCache) (Kind, []byte, error) {
 	f, err := p.open()
 	if err != nil {
 		return 0, nil, err
@@ -139,11 +141,21 @@ func (p *pack) read(off int64, buf []byte, cache *baseCache) (Kind, []byte, erro
 		return 0, nil, err
 	}
 	if e.kind.valid() {
+		if e.size > most {
+			return 0, nil, ErrLarge
+		}
 		buf = sized(buf, e.size)
 		if err := x.full(buf); err != nil {
 			return 0, nil, f.corrupt(off, err)
 		}
 		return e.kind, buf, nil
+	}
+	if most < math.MaxInt64 { // the delta says how much becomes of it
+		if _, size, err := p.header(off); err != nil {
+			return 0, nil, err
+		} else if size > most {
+			return 0, nil, ErrLarge
+		}
 	}
 	return p.readDelta(f, x, off, e, buf, cache)
 }
