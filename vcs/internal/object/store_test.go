@@ -25,6 +25,8 @@ func TestRoundTrip(t *testing.T) {
 		"header 15":    text(3, 15),
 		"header 16":    text(3, 16),
 		"header 2047":  text(3, 2047),
+		"one block":    noise(7, 1<<16-1),
+		"two blocks":   noise(8, 1<<16),
 		"header 2048":  text(3, 2048),
 		"buffer edge":  noise(4, 128<<10),
 		"small stream": noise(5, smallStream),
@@ -200,6 +202,10 @@ func TestConcurrentReaders(t *testing.T) {
 					return
 				}
 				buf = data
+				ask := []HeaderOf{{ID: id}}
+				s.Headers(ask)
+				assert.NoError(t, ask[0].Err)
+				s.Unread() // under the others
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func (w *Writer) AddHashed(id ID, kind Kind, data []byte) error {
 	buf.Reset()
 	buf.Write(appendHeader(buf.AvailableBuffer(), kind, int64(len(data)), 0))
 	level := levelCapture
-	if (kind == Tree || w.Plain) && len(data) <= plainBelow {
+	if (kind != Blob || w.Plain) && len(data) <= plainBelow {
 		level = levelStore
 	}
 	deflate(buf, data, level)
