@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -228,15 +228,22 @@ func (w *Worktree) eachCache(f func(name string, c *statCache, err error) error)
 	return nil
 }
 
-// cacheTemp is what a capture that died while it saved leaves behind.
-var cacheTemp = regexp.MustCompile(`\.tmp[0-9]+$`)
+// cacheOwner is the worktree that a file among the stat caches belongs to. It has
+// another name than the file if a capture has left it that died while it saved.
+func cacheOwner(name string) string {
+	owner := strings.TrimRight(name, "0123456789")
+	if owner == name || !strings.HasSuffix(owner, ".tmp") {
+		return name
+	}
+	return strings.TrimSuffix(owner, ".tmp")
+}
 
 // dropCaches removes the files among the stat caches that keep refuses, each
 // under its worktree's capture lock, and returns how many they were.
 func (w *Worktree) dropCaches(ctx context.Context, keep func(*statCache) bool) (int, error) {
 	var doomed []string
 	err := w.eachCache(func(name string, c *statCache, err error) error {
-		if err != nil || c == nil || cacheTemp.MatchString(name) || !keep(c) {
+		if err != nil || c == nil || cacheOwner(name) != name || !keep(c) {
 			doomed = append(doomed, name)
 		}
 		return nil
@@ -255,7 +262,7 @@ func (w *Worktree) dropCaches(ctx context.Context, keep func(*statCache) bool) (
 }
 
 func (w *Worktree) dropCache(ctx context.Context, name string, keep func(*statCache) bool) (bool, error) {
-	owner := name[:len(name)-len(cacheTemp.FindString(name))]
+	owner := cacheOwner(name)
 	if w.held == nil || owner != w.name {
 		lk, err := lockFile(ctx, filepath.Join(w.folder, "locks", "capture-"+owner))
 		if err != nil {

@@ -148,6 +148,11 @@ func TestCollectDropsUselessCaches(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(w.Folder(), "store.git", "objects", id[:2], id[2:])))
 	require.NoError(t, os.WriteFile(filepath.Join(caches, "wt-believer"), old, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(caches, "wt-torn"), old[:len(old)/2], 0o600))
+	for name, owner := range map[string]string{
+		"main": "main", "main.tmp123": "main", "wt-a.tmp1.tmp55": "wt-a.tmp1", "wt-a.tmp": "wt-a.tmp", "wt-a.tmp1x": "wt-a.tmp1x", "wt-7": "wt-7",
+	} {
+		assert.Equal(t, owner, cacheOwner(name))
+	}
 	require.NoError(t, os.WriteFile(filepath.Join(caches, "main.tmp123"), nil, 0o600))
 	got, err := w.Collect(ctx, CollectOptions{})
 	require.NoError(t, err)

@@ -76,6 +76,9 @@ func (w *Worktree) scan(ctx context.Context, opt CaptureOptions, cache *statCach
 	}
 	cp := s.report(commit, tree, git)
 	cp.Stats.Objects = wr.Len()
+	if fresh {
+		go w.store.Unread() // else the end of the process takes a millisecond longer
+	}
 	if err := wr.Commit(opt.Sync); err != nil {
 		return nil, cache, fmt.Errorf("store: %w", err)
 	}

@@ -281,7 +281,7 @@ func (s *scanner) classify(d *dirRec, fd int, cname string, kind byte, chain *ig
 // reservedName tells that no git tree may hold name: a spelling of .git on some
 // filesystem that folds case, drops trailing dots or has short names.
 func reservedName(name string) bool {
-	if len(name) < 4 || len(name) > 64 {
+	if len(name) < 4 || len(name) > 64 || name[0] != '.' && name[0]|0x20 != 'g' && name[0] < 0x80 {
 		return false
 	}
 	n := strings.TrimRight(name, " .")

@@ -1,6 +1,11 @@
 package object
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
 
 // HeaderOf asks for the kind and size of an object.
 type HeaderOf struct {
@@ -39,5 +44,21 @@ func (s *Store) Headers(ask []HeaderOf) {
 			h.Kind, h.Size, h.Err = s.Header(h.ID)
 		}
 		h.at = nil
+	}
+}
+
+// Unread gives back what Headers has mapped of large packs. It takes a while, as it
+// does at the end of the process otherwise. Others may read meanwhile: what they
+// need is mapped again.
+func (s *Store) Unread() {
+	set := s.cur.Load()
+	if set == nil {
+		return
+	}
+	for _, p := range set.packs {
+		if f := p.file.Load(); f != nil && len(f.mapped) > 0 {
+			_ = unix.Madvise(f.mapped, unix.MADV_DONTNEED)
+			runtime.KeepAlive(f)
+		}
 	}
 }

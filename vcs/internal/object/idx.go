@@ -133,8 +133,10 @@ func (x *index) find(id *ID) int {
 		lo = x.fan(int(id[0]) - 1)
 	}
 	first := binary.BigEndian.Uint64(id[:])
+	// Ids are evenly spread: what follows the first byte says about where it is.
+	m := lo + int(first<<8>>32*uint64(hi-lo)>>32)
+	step, less, more := 2, false, false
 	for lo < hi {
-		m := int(uint(lo+hi) >> 1)
 		name := x.name(m)
 		c := cmp.Compare(binary.BigEndian.Uint64(name), first) // which says it, but for equals
 		if c == 0 {
@@ -144,9 +146,17 @@ func (x *index) find(id *ID) int {
 		case c == 0:
 			return m
 		case c < 0:
-			lo = m + 1
+			lo, less = m+1, true
 		default:
-			hi = m
+			hi, more = m, true
+		}
+		switch {
+		case less && more:
+			m = int(uint(lo+hi) >> 1)
+		case less:
+			m, step = min(m+step, hi-1), 2*step
+		default:
+			m, step = max(m-step, lo), 2*step
 		}
 	}
 	return -1
