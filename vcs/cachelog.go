@@ -1,7 +1,6 @@
 package vcs
 
 import (
-	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"os"
@@ -10,7 +9,7 @@ import (
 
 // What captures add to a stat cache file, each one group:
 //
-//	header | facts (JSON) | positions | records | per directory: entries, names
+//	header | facts | positions | records | per directory: entries, names
 //
 // A group stands for the directories it names, as a whole or not at all: one
 // that was not wholly written, and whatever follows it, does not count. The file
@@ -22,7 +21,7 @@ var cacheGroupMagic = [8]byte{'r', 'e', 't', 'c', 'o', 'n', 'a', statCacheVersio
 type cacheGroupHeader struct {
 	magic [8]byte
 	size  uint64 // of what follows
-	facts uint32 // bytes of JSON
+	facts uint32 // bytes
 	dirs  uint32
 	crc   uint32 // IEEE, of what follows
 	_     uint32
@@ -114,13 +113,13 @@ func (c *statCache) group() ([]byte, bool) {
 			}
 		}
 	}
-	js, err := json.Marshal(&c.facts)
-	if err != nil || len(js) > room {
+	known := pack(&c.facts)
+	if len(known) > room {
 		return nil, false
 	}
 	b := make([]byte, unsafe.Sizeof(cacheGroupHeader{}))
 	put := func(p []byte) { b = append(append(b, p...), make([]byte, pad8(len(p))-len(p))...) }
-	put(js)
+	put(known)
 	if len(at) > 0 {
 		put(bytesOf(&at[0], len(at)))
 		put(bytesOf(&disk[0], len(disk)))
@@ -134,7 +133,7 @@ func (c *statCache) group() ([]byte, bool) {
 	}
 	h := (*cacheGroupHeader)(unsafe.Pointer(unsafe.SliceData(b)))
 	body := b[unsafe.Sizeof(*h):]
-	*h = cacheGroupHeader{magic: cacheGroupMagic, size: uint64(len(body)), facts: uint32(len(js)), dirs: uint32(len(at)),
+	*h = cacheGroupHeader{magic: cacheGroupMagic, size: uint64(len(body)), facts: uint32(len(known)), dirs: uint32(len(at)),
 		crc: crc32.ChecksumIEEE(body)}
 	return b, true
 }

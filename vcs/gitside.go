@@ -40,15 +40,15 @@ type indexExtra struct {
 
 // gitFacts is what was last seen of the user's repository.
 type gitFacts struct {
-	Head      Head                `json:"head"`
-	Operation string              `json:"operation,omitempty"`
-	Signature repo.IndexSignature `json:"signature"` // of the index file that Tree was made from
-	Tree      string              `json:"tree,omitempty"`
-	Extra     []indexExtra        `json:"extra,omitempty"`
-	Sparse    bool                `json:"sparse,omitempty"`
-	Links     bool                `json:"links,omitempty"`    // there are submodules
-	Degraded  string              `json:"degraded,omitempty"` // the index could not be understood
-	Imported  string              `json:"imported,omitempty"` // newest HEAD known to be whole in the store
+	Head      Head
+	Operation string
+	Signature repo.IndexSignature // of the index file that Tree was made from
+	Tree      string
+	Extra     []indexExtra
+	Sparse    bool
+	Links     bool   // there are submodules
+	Degraded  string // the index could not be understood
+	Imported  string // newest HEAD known to be whole in the store
 }
 
 // gitSide reads HEAD and, when the file has moved since prev, the index. The

@@ -1,9 +1,7 @@
 package vcs
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io/fs"
 	"os"
@@ -17,12 +15,12 @@ import (
 // per worktree. It is a cache in the strict sense, in the machine's own byte
 // order: lost, stale or damaged, it costs a scan and never a wrong capture.
 //
-//	header | facts (JSON) | one record per directory | per directory: entries, names
+//	header | facts | one record per directory | per directory: entries, names
 //
 // Entries are mapped, not parsed. A capture that changed nothing writes nothing,
 // one that changed little adds to the file, see cachelog.go.
 
-const statCacheVersion = 2
+const statCacheVersion = 3
 
 var statCacheMagic = [8]byte{'r', 'e', 't', 'c', 'o', 'n', 's', statCacheVersion}
 
@@ -31,7 +29,7 @@ type statCacheHeader struct {
 	order     uint32 // 0x01020304 in the writer's byte order
 	entrySize uint32
 	dirs      uint32
-	facts     uint32 // bytes of JSON
+	facts     uint32 // bytes
 	size      uint64 // of the file without what was added to it
 	crc       uint32 // IEEE, of all after the header
 	_         uint32
@@ -47,23 +45,6 @@ type diskDir struct {
 	entries      uint32
 	names        uint32
 	_            uint32
-}
-
-// facts are what a capture must find unchanged to trust the cache, and what it
-// passes on to the next.
-type facts struct {
-	Root       [2]uint64 `json:"root"`       // device and inode of the worktree's root
-	Store      string    `json:"store"`      // identity of the object store
-	Rules      string    `json:"rules"`      // digest of the options and the ignore rules outside the worktree
-	Generation uint64    `json:"generation"` // of the store, which Collect moves
-	Packs      string    `json:"packs"`      // names of its packs, shortened; one of them gone: objects must be looked for
-	PackTime   int64     `json:"pack_time"`  // of their folder
-	Modes      modes     `json:"modes"`      // what is not worth recording
-	Scan       int64     `json:"scan"`       // start of the scan, clock of files
-	Boot       string    `json:"boot"`       // of the machine, when it was written
-	Commit     Commit    `json:"commit"`     // what the capture returned; gc keeps it
-	Capture    *Capture  `json:"capture"`    // the whole answer
-	Git        gitFacts  `json:"git"`
 }
 
 // statCache is a cache file in memory.
@@ -129,7 +110,7 @@ func parseStatCache(raw []byte) (*statCache, bool) {
 // What it is given may be damaged.
 func parseCacheBody(h *statCacheHeader, body, added []byte) (*statCache, bool) {
 	in := &cacheReader{rest: body}
-	js := in.take(int(h.facts))
+	known := in.take(int(h.facts))
 	disk, ok := takeSlice[diskDir](in, int(h.dirs))
 	if !ok || len(disk) == 0 {
 		return nil, false
@@ -142,10 +123,10 @@ func parseCacheBody(h *statCacheHeader, body, added []byte) (*statCache, bool) {
 			return nil, false
 		}
 	}
-	if js, ok = c.takeAdded(js, added); !ok {
+	if known, ok = c.takeAdded(known, added); !ok {
 		return nil, false
 	}
-	if err := json.Unmarshal(js, &c.facts); err != nil {
+	if !unpack(known, &c.facts) {
 		return nil, false
 	}
 	for i, d := range c.dirs {
@@ -227,16 +208,13 @@ func (c *statCache) save(path string) error {
 			live++
 		}
 	}
-	js, err := json.Marshal(&c.facts)
-	if err != nil {
-		return fmt.Errorf("stat cache: %w", err)
-	}
+	known := pack(&c.facts)
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
 	if err != nil {
 		return err
 	}
 	out := &cacheWriter{f: f, buf: make([]byte, 0, 256<<10), at: int64(unsafe.Sizeof(statCacheHeader{}))}
-	out.put(js)
+	out.put(known)
 	for _, d := range c.dirs {
 		if d.gone {
 			continue
@@ -256,7 +234,7 @@ func (c *statCache) save(path string) error {
 		out.put(d.names)
 	}
 	h := statCacheHeader{magic: statCacheMagic, order: 0x01020304, entrySize: uint32(unsafe.Sizeof(entry{})),
-		dirs: uint32(live), facts: uint32(len(js))}
+		dirs: uint32(live), facts: uint32(len(known))}
 	err = out.finish(&h)
 	if cerr := f.Close(); err == nil {
 		err = cerr
